@@ -1,0 +1,1 @@
+"""A shell for Strands agents."""
