@@ -1,0 +1,312 @@
+"""Everything that can be checked or shown here, each in an environment of its own.
+
+`nox` runs all the tests; `nox -l` lists what else there is; `nox -s NAME -- ARGUMENTS` passes arguments on (to pytest,
+mostly). Adapters are found by looking into adapters/: no file lists them. The four frameworks can't share an
+environment (they need different major versions of the same packages), so each adapter gets one with its framework and
+no other. What is tested is what would be published: wheels, built from source distributions.
+"""
+
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nox
+
+ROOT = Path(__file__).parent
+ADAPTERS = sorted(path.parent.name for path in ROOT.glob('adapters/*/pyproject.toml'))
+COVERAGE = ROOT / '.nox' / 'coverage'
+DIST = ROOT / '.nox' / 'dist'
+PYTHONS = ('3.11', '3.12', '3.13')
+RUNNING = f'{sys.version_info.major}.{sys.version_info.minor}'
+TESTING = ('coverage>=7.10', 'hypothesis', 'psutil', 'pytest>=8.4')
+# Core's modules that do no I/O: every line and every branch of them is tested.
+PURE = ('environment', 'errors', 'options', 'output', 'policy/*', 'tools')
+
+nox.needs_version = '>=2025.2.9'
+nox.options.default_venv_backend = 'uv'
+os.environ['UV_PYTHON_DOWNLOADS'] = (
+    'never'  # a session runs on a Python that is here, or not at all
+)
+os.environ.pop('PYTHONPATH', None)  # it could put sources in front of the wheels under test
+
+
+def _other_pythons() -> list[str]:
+    """Of PYTHONS, those that this machine has, apart from the one that runs nox."""
+    if pyenv := shutil.which('pyenv'):
+        # Its `python3.X` commands only work for versions that are selected, so select all that are installed.
+        selected = subprocess.run(
+            [pyenv, 'version-name'], capture_output=True, text=True, check=False
+        )
+        installed = subprocess.run(
+            [pyenv, 'versions', '--bare'], capture_output=True, text=True, check=False
+        )
+        names = dict.fromkeys([*selected.stdout.strip().split(':'), *installed.stdout.split()])
+        os.environ['PYENV_VERSION'] = ':'.join(name for name in names if name)
+    return [
+        version
+        for version in PYTHONS
+        if version != RUNNING
+        and (python := shutil.which(f'python{version}'))
+        and subprocess.run(
+            [python, '-c', 'import venv'], capture_output=True, check=False
+        ).returncode
+        == 0
+    ]
+
+
+OTHER_PYTHONS = _other_pythons()
+_built: dict[str, Path] = {}
+
+
+def _wheel(session: nox.Session, project: str) -> str:
+    """Build a project's source distribution and, from that, its wheel; once in a run of nox.
+
+    Returns:
+        The wheel's path.
+    """
+    if project not in _built:
+        out = DIST / project
+        shutil.rmtree(out, ignore_errors=True)
+        session.run('uv', 'build', '--quiet', '--out-dir', str(out), str(ROOT / project))
+        (_built[project],) = out.glob('*.whl')
+    return str(_built[project])
+
+
+def _adapter(name: str) -> dict:
+    """An adapter's metadata: what it is called, which framework it needs, what its tests need."""
+    project = nox.project.load_toml(ROOT / 'adapters' / name / 'pyproject.toml')
+    framework = project['project']['dependencies'][0]
+    return {
+        'import': f'{name}_anyshell',
+        'floor': re.sub(r'>=([^,]+).*', r'==\1', framework),
+        'test': nox.project.dependency_groups(project, 'test'),
+    }
+
+
+def _install(session: nox.Session, *adapters: str, lowest: bool = False) -> None:
+    """Install the wheels of core and of these adapters, with what tests need."""
+    wheels = [_wheel(session, 'core')]
+    needs = list(TESTING)
+    for name in adapters:
+        wheels.append(_wheel(session, f'adapters/{name}'))
+        needs += _adapter(name)['test']
+        if lowest:
+            needs.append(_adapter(name)['floor'])
+    # A reused environment (nox -r) may hold wheels of the same version with older content.
+    session.install('--reinstall-package', 'anyshell', *wheels, *needs)
+
+
+def _pytest(
+    session: nox.Session, label: str, *arguments: str, packages: tuple[str, ...] = ('anyshell',)
+) -> None:
+    """Run pytest under coverage; what was measured waits for the session `coverage`."""
+    measured = COVERAGE / label
+    shutil.rmtree(measured, ignore_errors=True)
+    measured.mkdir(parents=True)
+    session.run(
+        'coverage',
+        'run',
+        f'--source-pkgs={",".join(packages)}',
+        '-m',
+        'pytest',
+        *arguments,
+        *session.posargs,
+        env={'COVERAGE_FILE': str(measured / 'data')},
+    )
+
+
+def _marked(session: nox.Session, mark: str) -> None:
+    """Run the tests that are left out elsewhere because they take minutes."""
+    _install(session)
+    # 5 is pytest's word for "no such test", which is no failure of the tests there are.
+    session.run(
+        'pytest',
+        '-m',
+        mark,
+        'tests/core',
+        'tests/sandboxes',
+        *session.posargs,
+        success_codes=[0, 5],
+    )
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style and layers: `ruff check`, `ruff format --check`."""
+    session.install('ruff>=0.12')
+    session.run('ruff', 'check', *session.posargs)
+    session.run('ruff', 'format', '--check')
+
+
+@nox.session
+@nox.parametrize('project', ['core', *ADAPTERS], ids=['core', *ADAPTERS])
+def types(session: nox.Session, project: str) -> None:
+    """Check types: pyright, strict, on core and on each adapter beside its framework."""
+    adapters = [] if project == 'core' else [project]
+    _install(session, *adapters)
+    session.install('pyright[nodejs]')
+    sources = f'adapters/{project}/src' if adapters else 'core/src'
+    users = sorted(str(path) for path in ROOT.glob(f'tests/typing/*{project}*.py'))
+    python = shutil.which('python', path=session.bin)
+    session.run('pyright', '--pythonpath', python, '--warnings', sources, *users, *session.posargs)
+
+
+@nox.session
+def packaging(session: nox.Session) -> None:
+    """Check what would be published: five wheels and source distributions, their metadata, the layers."""
+    _install(session)
+    for name in ADAPTERS:
+        _wheel(session, f'adapters/{name}')
+    session.run('pytest', 'tests/packaging', *session.posargs, env={'ANYSHELL_DIST': str(DIST)})
+
+
+@nox.session
+def core(session: nox.Session) -> None:
+    """Test core, its wheel, on the Python that runs nox."""
+    _install(session)
+    _pytest(session, 'core', 'tests/core')
+
+
+if OTHER_PYTHONS:
+
+    @nox.session(python=OTHER_PYTHONS)
+    def core_on(session: nox.Session) -> None:
+        """Test core on the other Pythons of this machine."""
+        _install(session)
+        _pytest(session, session.name, 'tests/core')
+
+else:
+
+    @nox.session(venv_backend='none')
+    def core_on(session: nox.Session) -> None:
+        """Test core on the other Pythons of this machine; there are none."""
+        others = ', '.join(version for version in PYTHONS if version != RUNNING)
+        session.skip(f'no other Python found; put one of {others} on PATH to test core on it too')
+
+
+@nox.session(default=False)
+def floors(session: nox.Session) -> None:
+    """Test core with the oldest releases of its dependencies that it says it supports."""
+    wheel = _wheel(session, 'core')
+    session.install(*TESTING)
+    session.install('--resolution', 'lowest-direct', '--reinstall-package', 'anyshell', wheel)
+    _pytest(session, 'floors', 'tests/core')
+
+
+@nox.session
+def sandboxes(session: nox.Session) -> None:
+    """Test the sandboxes, each where this machine has what it needs."""
+    _install(session)
+    _pytest(session, 'sandboxes', 'tests/sandboxes')
+
+
+@nox.session
+@nox.parametrize(
+    ('name', 'framework'),
+    list(itertools.product(ADAPTERS, ['latest', 'lowest'])),
+    ids=[f'{name}-{framework}' for name in ADAPTERS for framework in ('latest', 'lowest')],
+)
+def adapter(session: nox.Session, name: str, framework: str) -> None:
+    """Test an adapter's wheel with its framework and no other: the latest release, and the lowest supported."""
+    _install(session, name, lowest=framework == 'lowest')
+    tests = sorted(str(path) for path in ROOT.glob(f'tests/adapters/test_{name}*.py'))
+    if not tests:
+        session.error(
+            f'the adapter {name} has no tests: tests/adapters/test_{name}.py is where they go'
+        )
+    packages = ('anyshell', _adapter(name)['import'])
+    _pytest(session, f'{name}-{framework}', *tests, packages=packages)
+
+
+@nox.session
+@nox.parametrize('name', ['core', *ADAPTERS], ids=['core', *ADAPTERS])
+def examples(session: nox.Session, name: str) -> None:
+    """Run the examples of core and of each framework, and the README's code, with a scripted model."""
+    adapters = [] if name == 'core' else [name]
+    _install(session, *adapters)
+    quiet = {'ANYSHELL_MODEL': '', 'PYTHONWARNINGS': 'error'}
+    for example in sorted(ROOT.glob(f'examples/{name}*.py')):
+        session.run('python', str(example.relative_to(ROOT)), env=quiet)
+    module = _adapter(name)['import'] if adapters else 'anyshell'
+    session.run('python', 'examples/readme.py', module)
+
+
+@nox.session(default=False)
+def demo(session: nox.Session) -> None:
+    """Show the main job: in each framework, a real agent with a scripted model uses the shell."""
+    pythons = {}
+    for name in session.posargs or ADAPTERS:
+        session.log(f'Installing {name} ...')
+        home = ROOT / '.nox' / f'demo-{name}'
+        session.run(
+            'uv', 'venv', '--quiet', '--clear', '--python', sys.executable, str(home), silent=True
+        )
+        pythons[name] = str(home / 'bin' / 'python')
+        wheels = [_wheel(session, 'core'), _wheel(session, f'adapters/{name}')]
+        needs = [*wheels, *_adapter(name)['test']]
+        session.run(
+            'uv',
+            'pip',
+            'install',
+            '--quiet',
+            '--python',
+            pythons[name],
+            *needs,
+            log=False,
+            silent=True,
+        )
+    for name, python in pythons.items():
+        session.run(python, 'examples/demo', name, external=True, log=False)
+
+
+@nox.session(default=False)
+def bench(session: nox.Session) -> None:
+    """Measure: every file in benchmarks/, or those that are named."""
+    _install(session)
+    for benchmark in session.posargs or sorted(str(path) for path in ROOT.glob('benchmarks/*.py')):
+        session.run('python', benchmark)
+
+
+@nox.session(default=False)
+def fuzz(session: nox.Session) -> None:
+    """Feed generated input to what must never fail, for minutes."""
+    _marked(session, 'fuzz')
+
+
+@nox.session(default=False)
+def soak(session: nox.Session) -> None:
+    """Do the same things for minutes and look for what grows."""
+    _marked(session, 'soak')
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Join what all sessions measured, and require all of core's pure modules."""
+    measured = sorted(str(path) for path in COVERAGE.glob('*/data*'))
+    if not measured:
+        session.skip('nothing was measured yet: nox -s core adapter')
+    session.install('coverage>=7.10')
+    session.env['COVERAGE_FILE'] = str(ROOT / '.nox' / 'coverage.data')
+    session.run('coverage', 'combine', '--keep', *measured)
+    session.run('coverage', 'report')
+    pure = ','.join(f'core/src/anyshell/{module}*.py' for module in PURE)
+    session.run('coverage', 'report', f'--include={pure}', '--fail-under=100')
+
+
+@nox.session(default=False)
+def dev(session: nox.Session) -> None:
+    """Make .venvs/NAME to work in, with the sources of core and an adapter: nox -s dev -- langchain."""
+    for name in session.posargs or ['core']:
+        home = ROOT / '.venvs' / name
+        session.run('uv', 'venv', '--quiet', '--clear', '--python', sys.executable, str(home))
+        needs = [*TESTING, 'pyright[nodejs]', 'ruff>=0.12', '--editable', 'core']
+        if name != 'core':
+            needs += [*_adapter(name)['test'], '--editable', f'adapters/{name}']
+        session.run(
+            'uv', 'pip', 'install', '--quiet', '--python', str(home / 'bin' / 'python'), *needs
+        )
+        session.log(f'Ready: .venvs/{name}/bin/pytest tests/core')

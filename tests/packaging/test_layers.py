@@ -1,0 +1,133 @@
+"""Who may know whom (CONTRIBUTING.md): read from the imports in the sources."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CORE = ROOT / 'core/src/anyshell'
+ADAPTERS = sorted(path.parent.name for path in ROOT.glob('adapters/*/pyproject.toml'))
+FRAMEWORKS = {
+    'agents',
+    'deepagents',
+    'langchain',
+    'langchain_core',
+    'langgraph',
+    'openai',
+    'pydantic_ai',
+    'strands',
+}
+
+# Each layer -> the other layers that it may import. `testing`, `cli` and the package itself may import all.
+LAYERS: dict[str, set[str]] = {
+    'errors': set(),
+    'environment': {'errors'},
+    'output': {'errors'},
+    'policy': {'errors'},
+    'sandbox': {'errors'},
+    'tools': {'errors'},
+    'options': {'policy', 'errors'},
+    'cwd': {'sandbox', 'errors'},
+    'jobs': {'sandbox', 'errors'},
+}
+LAYERS['session'] = {*LAYERS}
+
+
+def imports(path: Path, package: str) -> set[str]:
+    """The modules that a file imports, also for types alone, as absolute names."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = (
+                package.split('.')[: len(package.split('.')) - node.level + 1] if node.level else []
+            )
+            origin = '.'.join([*base, *([node.module] if node.module else [])])
+            found |= {origin} | {f'{origin}.{alias.name}' for alias in node.names}
+    return found
+
+
+def core_files() -> list[Path]:
+    return sorted(CORE.rglob('*.py'))
+
+
+def package_of(path: Path) -> str:
+    return '.'.join(['anyshell', *path.parent.relative_to(CORE).parts])
+
+
+def layer_of(path: Path) -> str:
+    return path.relative_to(CORE).parts[0].removesuffix('.py')
+
+
+@pytest.mark.parametrize('path', core_files(), ids=lambda path: str(path.relative_to(CORE)))
+def test_core_module_imports_only_lower_layers(path: Path) -> None:
+    layer = layer_of(path)
+    if layer in {'__init__', '__main__', 'cli', 'testing'}:
+        return
+
+    layers = {
+        name.split('.')[1]
+        for name in imports(path, package_of(path))
+        if name.startswith('anyshell.')
+    }
+
+    modules = {entry.name.removesuffix('.py') for entry in CORE.iterdir()}
+    assert layers & modules - {layer, 'py.typed'} <= LAYERS[layer]
+
+
+@pytest.mark.parametrize('path', core_files(), ids=lambda path: str(path.relative_to(CORE)))
+def test_core_imports_no_framework(path: Path) -> None:
+    assert not {name.split('.')[0] for name in imports(path, package_of(path))} & FRAMEWORKS
+
+
+@pytest.mark.parametrize('path', core_files(), ids=lambda path: str(path.relative_to(CORE)))
+def test_core_does_not_import_its_testing_package(path: Path) -> None:
+    if layer_of(path) == 'testing':
+        return
+
+    assert not {
+        name for name in imports(path, package_of(path)) if name.startswith('anyshell.testing')
+    }
+
+
+@pytest.mark.parametrize('adapter', ADAPTERS)
+def test_adapter_imports_public_names_of_core_and_no_other_adapter(adapter: str) -> None:
+    source = ROOT / 'adapters' / adapter / 'src' / f'{adapter}_anyshell'
+    others = {f'{other}_anyshell' for other in ADAPTERS} - {f'{adapter}_anyshell'}
+    public = set(_public_names())
+
+    for path in sorted(source.rglob('*.py')):
+        for name in imports(path, f'{adapter}_anyshell'):
+            top, _, rest = name.partition('.')
+            assert top not in others, f'{path.name} imports {name}'
+            if top == 'anyshell' and rest:
+                assert rest in public, f'{path.name} imports {name}, which core does not export'
+
+
+def _public_names() -> list[str]:
+    import anyshell  # noqa: PLC0415  (the other tests need only the sources)
+
+    return list(anyshell.__all__)
+
+
+def test_importing_anyshell_asks_for_no_framework() -> None:
+    # Also a guarded import counts, so look at what is asked for, not at what is installed.
+    program = f"""
+import sys
+asked = set()
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        asked.add(name.split('.')[0])
+sys.meta_path.insert(0, Finder())
+import anyshell
+print(sorted(asked & {FRAMEWORKS!r}))
+"""
+    done = subprocess.run(
+        [sys.executable, '-c', program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == '[]\n'
