@@ -240,7 +240,7 @@ class _HttpServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def server_close(self) -> None:
-        # A client may keep its connection, and a thread waits there for its next request.
+        # A client may have connected and sent nothing yet, and a thread waits there for its request.
         for connection in tuple(self._open):
             with contextlib.suppress(OSError):  # it was closed meanwhile
                 connection.shutdown(socket.SHUT_RDWR)
@@ -271,8 +271,8 @@ class _Connection(BaseHTTPRequestHandler):
             path = self.path.partition('?')[0]
             request = read_request(path, body, headers, self._model.stored)
             answer = self._model.answer(request)
-        except json.JSONDecodeError:
-            self._fail(Failure(400, 'The body is not JSON.'))
+        except json.JSONDecodeError as error:
+            self._fail(Failure(400, f'The body is not JSON: {error}.'))
         except RefusedError as error:
             self._fail(Failure(error.status, str(error)))
         else:
@@ -312,13 +312,17 @@ class _Connection(BaseHTTPRequestHandler):
         if request.stream:
             answer = write_answer(request, ModelTurn(hang.after))
             self._start_stream(write_broken_stream(request, answer))
-        self.close_connection = True
         self._model.hung.set()
         while not self._model.closing.wait(POLL_SECONDS):
             readable, _, _ = select.select([self.connection], [], [], 0)
             if readable and not self.connection.recv(1, socket.MSG_PEEK):
                 break
         self._model.hung.clear()
+
+    def end_headers(self) -> None:
+        # A client that is never closed, as in most agents, would otherwise leave its end open: a ResourceWarning.
+        self.send_header('Connection', 'close')
+        super().end_headers()
 
     def _send(self, status: int, body: Json, headers: Mapping[str, str] | None = None) -> None:
         data = json.dumps(body).encode()
