@@ -1,0 +1,73 @@
+"""One shell tool for any agent framework, in any sandbox."""
+
+from anyshell.environment import LLM_API_KEY_ENV_PATTERNS
+from anyshell.errors import (
+    AnyshellError,
+    ApprovalRequired,
+    CommandDenied,
+    CommandError,
+    InvalidCommand,
+    JobsRefused,
+    OptionError,
+    PolicyError,
+    SandboxError,
+    SandboxPathNotFoundError,
+    SandboxTimeoutError,
+    SandboxUnavailable,
+    SessionClosed,
+    UnknownCommandID,
+    WorkingDirectoryGone,
+)
+from anyshell.options import ShellOptions
+from anyshell.policy import Decision, Policy, Verdict
+from anyshell.result import CommandResult
+from anyshell.sandbox import (
+    ExecutionResult,
+    FileInfo,
+    LocalSandbox,
+    OutputFile,
+    PosixShellSandbox,
+    Sandbox,
+    StreamChunk,
+    build_shell_env_prefix,
+    validate_env_keys,
+)
+from anyshell.session import ShellSession, run_sync
+from anyshell.tools import Reply, Tool
+
+__all__ = [
+    'LLM_API_KEY_ENV_PATTERNS',
+    'AnyshellError',
+    'ApprovalRequired',
+    'CommandDenied',
+    'CommandError',
+    'CommandResult',
+    'Decision',
+    'ExecutionResult',
+    'FileInfo',
+    'InvalidCommand',
+    'JobsRefused',
+    'LocalSandbox',
+    'OptionError',
+    'OutputFile',
+    'Policy',
+    'PolicyError',
+    'PosixShellSandbox',
+    'Reply',
+    'Sandbox',
+    'SandboxError',
+    'SandboxPathNotFoundError',
+    'SandboxTimeoutError',
+    'SandboxUnavailable',
+    'SessionClosed',
+    'ShellOptions',
+    'ShellSession',
+    'StreamChunk',
+    'Tool',
+    'UnknownCommandID',
+    'Verdict',
+    'WorkingDirectoryGone',
+    'build_shell_env_prefix',
+    'run_sync',
+    'validate_env_keys',
+]

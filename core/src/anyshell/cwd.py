@@ -1,0 +1,72 @@
+"""Make `cd` last: a preamble that records the shell's last directory out of band, and the reader of that record.
+
+The record goes to a file in the session's private directory, not to a numbered descriptor (the line may open that
+number itself) and not to the output (which the line writes). It is written by an EXIT trap of the very shell that runs
+the line, so that it holds after `;`, comments, here-documents, a trailing backslash and `exit 0`. A line that sets an
+EXIT trap of its own keeps it: ours is put around it. A line that replaces the shell (`exec`) leaves no record, and the
+directory stays as it was.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+_RECORD = """\
+__anyshell_cwd() {{
+local __s=$? __p=''
+{{ read -r __p __r </proc/self/stat; }} 2>/dev/null
+case $__p in ''|$$) {{ command pwd && printf '\\0'; }} 2>/dev/null >>{path};; esac
+return $__s
+}}
+__anyshell_trap() {{
+case ${{1-}} in --) shift;; -?*) command trap "$@"; return;; esac
+command trap "$@" || return
+case $# in 0) return 0;; 1) set -- - "$1";; esac
+local __a="$1" __s
+shift
+case $__a in *[!0-9]*|'') ;; *) set -- "$__a" "$@"; __a=-;; esac
+for __s do
+case $__s in
+0|EXIT|exit|SIGEXIT|sigexit) case $__a in
+-|'') command trap "$__anyshell_record" EXIT;;
+*) command trap "$__anyshell_record
+$__a
+$__anyshell_record" EXIT;;
+esac;;
+esac
+done
+}}
+__anyshell_record='{{ __anyshell_cwd; }} 2>/dev/null'
+command trap "$__anyshell_record" EXIT
+"""
+# The group's redirection hides our commands from `set -x`.
+# Only the main shell records, since a subshell's directory is its own; `read` runs in the shell itself, so
+# /proc/self is whoever is asking. Where there is no /proc, the main shell's record comes last and wins.
+
+_TRAP = {
+    # A function may stand before a special builtin in bash only; a POSIX sh expands aliases in scripts instead.
+    'bash': 'trap() { __anyshell_trap "$@"; }\n',
+    'sh': 'alias trap=__anyshell_trap\n',
+}
+
+
+def recorder(path: str, shell: str) -> str:
+    """Shell text to run before the line, which makes the shell append its last directory to `path`.
+
+    Args:
+        path: A file in a private directory inside the sandbox.
+        shell: 'bash' or 'sh'.
+    """
+    return _RECORD.format(path=shlex.quote(path)) + _TRAP[shell]
+
+
+def last_directory(record: bytes) -> str | None:
+    """The last complete entry of a record; `None` when there is none.
+
+    An entry is what `pwd` prints (a path and a newline) and a NUL, so that a directory's name may end in a newline.
+    """
+    entries = record.split(b'\0')
+    if len(entries) < 2:  # noqa: PLR2004 - nothing before a NUL
+        return None
+    path = entries[-2].removesuffix(b'\n')
+    return path.decode('utf-8', 'surrogateescape') if path.startswith(b'/') else None

@@ -1,0 +1,114 @@
+"""What a model reads about output: labels, cutting, status lines. Pure functions; the texts are part of the interface.
+
+The labels and status lines are those of pydantic-ai-harness' Shell, to the letter, since people's prompts rely on them.
+"""
+
+from __future__ import annotations
+
+NO_OUTPUT = '(no output)'
+NO_OUTPUT_YET = '(no output yet)'
+
+
+def sections(stdout: str, stderr: str) -> str:
+    """Both streams under their labels; an empty stream has no section."""
+    parts = [f'[{name}]\n{text}' for name, text in (('stdout', stdout), ('stderr', stderr)) if text]
+    return '\n'.join(parts)
+
+
+def cut(text: str, limit: int, *, dropped: bool = False, hint: str = '') -> str:
+    """The last `limit` characters under a line that says so; the text as it is when it is shorter.
+
+    The tail is kept since errors, stack traces and the `[stderr]` section are at the end.
+
+    Args:
+        text: The joined sections.
+        limit: Characters, which the line on top is not counted in.
+        dropped: Whether something is missing already, so that the line is due in any case.
+        hint: How to read the whole, on a line of its own below the notice.
+    """
+    if len(text) <= limit and not dropped:
+        return text
+    notice = f'[... output truncated, showing last {limit} chars]\n'
+    return notice + (f'{hint}\n' if hint else '') + (text[-limit:] if limit else '')
+
+
+def run_result(
+    stdout: str,
+    stderr: str,
+    *,
+    exit_code: int | None,
+    limit: int,
+    dropped: bool = False,
+    timed_out: float | None = None,
+    cancelled: bool = False,
+    hint: str = '',
+) -> str:
+    """The words for a command that was waited for.
+
+    Args:
+        stdout: Standard output, at least its last `limit` characters.
+        stderr: Standard error, likewise.
+        exit_code: `None` when the command did not end by itself.
+        limit: The most characters of output to show.
+        dropped: Whether output is missing at the beginning.
+        timed_out: The limit in seconds when it has passed.
+        cancelled: Whether the caller took the call back.
+        hint: How to read output that was cut.
+    """
+    shown = sections(stdout, stderr)
+    body = cut(shown, limit, dropped=dropped, hint=hint) if shown else NO_OUTPUT
+    if timed_out is not None:
+        ending = f'[Command timed out after {float(timed_out)}s]'
+        return f'{body}\n{ending}' if shown else ending
+    if cancelled:
+        return f'{body}\n[Command cancelled]' if shown else '[Command cancelled]'
+    return f'{body}\n[exit code: {exit_code}]' if exit_code else body
+
+
+def moved_to_background(stdout: str, stderr: str, *, command_id: str, seconds: float, limit: int, dropped: bool) -> str:
+    """The words for a command that goes on as a job because its time was up (`on_timeout='background'`)."""
+    head = (
+        f'[status: running] The command is still running after {float(seconds)}s and goes on in the background; it has not failed.\n'
+        f'ID: {command_id}\n'
+        f'Next: check_command(command_id={command_id!r}) for its output and exit code, '
+        f'or stop_command(command_id={command_id!r}) to end it.'
+    )
+    shown = sections(stdout, stderr)
+    return f'{head}\n{cut(shown, limit, dropped=dropped)}' if shown else head
+
+
+def started(command: str, command_id: str) -> str:
+    """The words for a started job."""
+    return f'Started background command: {command!r}\nID: {command_id}'
+
+
+def status(stdout: str, stderr: str, *, exit_code: int | None, running: bool, limit: int, dropped: bool, hint: str = '') -> str:
+    """The words for a job that was looked at."""
+    lines = [f'[status: {"running" if running else "finished"}]']
+    return _report(lines, stdout, stderr, exit_code, limit, NO_OUTPUT_YET, dropped=dropped, hint=hint)
+
+
+def stopped(command: str, stdout: str, stderr: str, *, exit_code: int | None, limit: int, dropped: bool, hint: str = '') -> str:
+    """The words for a job that was stopped, or had ended before."""
+    return _report([f'[stopped: {command!r}]'], stdout, stderr, exit_code, limit, NO_OUTPUT, dropped=dropped, hint=hint)
+
+
+def _report(
+    lines: list[str], stdout: str, stderr: str, exit_code: int | None, limit: int, empty: str, *, dropped: bool, hint: str
+) -> str:
+    if exit_code is not None:
+        lines.append(f'[exit code: {exit_code}]')
+    shown = sections(stdout, stderr)
+    lines.append(cut(shown, limit, dropped=dropped, hint=hint) if shown else empty)
+    return '\n'.join(lines)
+
+
+def error(sentence: str) -> str:
+    """The words for something that went wrong with the call itself."""
+    return f'[Error: {sentence}]'
+
+
+def unknown_command_id(command_id: str, known: tuple[str, ...]) -> str:
+    """The words for an ID that names no job."""
+    which = f'Known IDs: {", ".join(known)}.' if known else 'start_command has not been called yet, so there are none.'
+    return f'{error(f"unknown command ID {command_id!r}")}\n{which}'

@@ -1,0 +1,34 @@
+"""What is known about a command: the facts, for code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandResult:
+    """What is known about a command, for code.
+
+    Attributes:
+        command: The command as it was given.
+        exit_code: 0-255, 128 + n when signal n ended it; `None` while it runs, and when the time limit or the caller ended it.
+        stdout: The last `max_output_chars` characters of standard output.
+        stderr: The last `max_output_chars` characters of standard error.
+        truncated: Whether a stream was longer than what is kept here.
+        timed_out: The limit in seconds when that has passed, else `None`.
+        cancelled: Whether the caller's `cancelled` event ended it.
+        duration: Seconds from the start to the end, or to now.
+        cwd: The directory it started in.
+        job_id: The ID of the background command that it is, or has become.
+    """
+
+    command: str
+    exit_code: int | None
+    stdout: str = ''
+    stderr: str = ''
+    truncated: bool = False
+    timed_out: float | None = None
+    cancelled: bool = False
+    duration: float = 0.0
+    cwd: str = ''
+    job_id: str | None = None

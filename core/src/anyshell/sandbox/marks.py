@@ -1,0 +1,106 @@
+"""Marks: how every process that a command started is found and ended, wherever it went.
+
+Before the model's line runs, the shell sets its soft RLIMIT_LOCKS to the command's mark. Linux has ignored that limit
+since 2.4, so it restrains nothing; but it is inherited over fork, exec, setsid and daemonising, can be read in
+`/proc/PID/limits`, and is in no environment. A mark is the owner's number times 2**20 plus the command's number.
+
+This module is also imported by the watcher process, so it uses the standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+COMMANDS_PER_OWNER = 1 << 20
+"""How many commands one owner number can mark."""
+
+LINUX = os.path.isdir('/proc/self/task')
+"""Whether processes can be found by their mark. Elsewhere (macOS) only process groups are ended."""
+
+_LIMIT = b'Max file locks'
+
+
+def mark_range(owner: int) -> tuple[int, int]:
+    """The marks of all commands of an owner, as a half-open range."""
+    return owner * COMMANDS_PER_OWNER, (owner + 1) * COMMANDS_PER_OWNER
+
+
+def marked(low: int, high: int) -> Iterator[int]:
+    """The live processes whose mark is in `low` … `high` - 1; zombies are not alive."""
+    if not LINUX:
+        return
+    for name in os.listdir('/proc'):
+        if name.isdecimal() and low <= _mark(name) < high and not _is_zombie(name):
+            yield int(name)
+
+
+def signal_marked(low: int, high: int, number: int) -> int:
+    """Send a signal to every live process in the range, and return how many there were."""
+    count = 0
+    for pid in marked(low, high):
+        if _signal(pid, low, high, number):
+            count += 1
+    return count
+
+
+def kill_marked(low: int, high: int, *, limit: float = 2.0) -> bool:
+    """Send SIGKILL until two scans in a row find nobody: one scan races with processes that fork.
+
+    Args:
+        low: The first mark.
+        high: The mark after the last.
+        limit: Seconds after which to give up on processes that the kernel can't end (uninterruptible sleep).
+
+    Returns:
+        Whether nothing is left.
+    """
+    end = time.monotonic() + limit
+    clean = 0
+    while True:
+        clean = 0 if signal_marked(low, high, signal.SIGKILL) else clean + 1
+        if clean == 2:
+            return True
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.001)
+
+
+def _mark(pid: str) -> int:
+    try:
+        with open(f'/proc/{pid}/limits', 'rb', buffering=0) as file:
+            limits = file.read(4096)
+        start = limits.index(_LIMIT) + len(_LIMIT)
+        return int(limits[start : start + 40].split(None, 1)[0])
+    except (OSError, ValueError):  # it has gone, or the limit is "unlimited"
+        return -1
+
+
+def _is_zombie(pid: str) -> bool:
+    try:
+        with open(f'/proc/{pid}/stat', 'rb', buffering=0) as file:
+            # The name in parentheses may hold anything, so the state is what follows the last one.
+            return file.read(4096).rpartition(b')')[2].split(None, 1)[0] in {b'Z', b'X'}
+    except (OSError, IndexError):
+        return True
+
+
+def _signal(pid: int, low: int, high: int, number: int) -> bool:
+    """Signal a process, but not one that took its number since we looked."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        if not low <= _mark(str(pid)) < high:
+            return False
+        signal.pidfd_send_signal(descriptor, number)
+        if number == signal.SIGTERM:
+            signal.pidfd_send_signal(descriptor, signal.SIGCONT)  # a stopped process acts on nothing else
+    except OSError:  # it has just ended, or is another user's
+        return False
+    finally:
+        os.close(descriptor)
+    return True

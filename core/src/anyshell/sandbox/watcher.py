@@ -1,0 +1,288 @@
+"""The watcher: one small process per owning process that outlives it for a moment and leaves nothing behind.
+
+It does two things. It reads the output of commands that nobody waits for and keeps it in bounded logs. And when the
+owning process ends, however it ends, it ends every marked command of it, runs the clean-up commands of far sides and
+removes the private directories.
+
+Run as a program with two descriptors: 3, a socket for messages (JSON lines, descriptors attached), and 4, a pidfd of
+the owner or a copy of 3 where the system has none. Standard library only, and little of it: its start is part of the
+first command's time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import signal
+import socket
+import termios
+import time
+from typing import Any
+
+try:
+    import marks
+except ImportError:  # imported as part of the package, for its types and its tests
+    from anyshell.sandbox import marks
+
+CONTROL, OWNER = 3, 4
+CHUNK = 1 << 20
+SEGMENTS = 4
+"""A log is this many files at most; the oldest one goes when their sum would exceed the limit."""
+
+
+class Log:
+    """One stream on disk: files named `<base>.<offset of the first byte>`, together never more than `limit` bytes."""
+
+    def __init__(self, base: str, limit: int) -> None:
+        self.base = base
+        self.segment = max(1, limit // SEGMENTS)
+        self.total = 0
+        self.offsets: list[int] = []
+        self.file = -1
+        self.room = 0
+
+    def append(self, data: bytes | memoryview) -> None:
+        view = memoryview(data)
+        while view:
+            if not self.room:
+                self._next_segment()
+            count = os.write(self.file, view[: self.room])
+            view = view[count:]
+            self.room -= count
+            self.total += count
+
+    def _next_segment(self) -> None:
+        self.close()
+        if len(self.offsets) == SEGMENTS:
+            os.unlink(f'{self.base}.{self.offsets.pop(0)}')
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        self.file = os.open(f'{self.base}.{self.total}', flags, 0o600)
+        self.offsets.append(self.total)
+        self.room = self.segment
+
+    def close(self) -> None:
+        if self.file >= 0:
+            os.close(self.file)
+            self.file = -1
+
+
+class Pump:
+    """A pipe that is emptied into a log, or into nothing."""
+
+    def __init__(self, descriptor: int, log: Log | None) -> None:
+        self.descriptor = descriptor
+        self.log = log
+
+    def step(self, limit: int = CHUNK) -> int:
+        """Take in at most `limit` bytes; 0 means that every writer has gone, -1 that there is nothing yet."""
+        try:
+            data = os.read(self.descriptor, limit)
+        except BlockingIOError:
+            return -1
+        except OSError:
+            return 0
+        if self.log is not None and data:
+            try:
+                self.log.append(data)
+            except OSError:  # the disk is full: the command must not stall because its log can't grow
+                self.log.close()
+                self.log = None
+        return len(data)
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+        if self.log is not None:
+            self.log.close()
+
+
+class Watcher:
+    """The event loop, and what it knows."""
+
+    def __init__(self) -> None:
+        self.control = socket.socket(fileno=CONTROL)
+        self.poll = select.poll()
+        self.pumps: dict[int, Pump] = {}
+        self.keys: dict[str, list[int]] = {}
+        self.owners: dict[int, str] = {}
+        self.far: dict[str, list[str]] = {}
+        self.text = b''
+        self.descriptors: list[int] = []
+
+    def run(self) -> None:
+        self.poll.register(CONTROL, select.POLLIN)
+        self.poll.register(OWNER, select.POLLIN)
+        while True:
+            for descriptor, _ in self.poll.poll():
+                if descriptor in self.pumps:
+                    self.pump(descriptor)
+                elif (descriptor == OWNER and OWNER_IS_PIDFD) or not self.receive():
+                    return
+
+    def pump(self, descriptor: int) -> None:
+        if self.pumps[descriptor].step() == 0:
+            self.drop(descriptor)
+
+    def drop(self, descriptor: int) -> None:
+        self.poll.unregister(descriptor)
+        self.pumps.pop(descriptor).close()
+
+    def receive(self) -> bool:
+        """Take in messages; `False` when the owner has closed its end."""
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self.control, 1 << 16, 16)
+        except OSError:
+            return False
+        self.descriptors += descriptors
+        if not data:
+            return False
+        *lines, self.text = (self.text + data).split(b'\n')
+        for line in lines:
+            name, *arguments = json.loads(line)
+            getattr(self, f'do_{name}')(*arguments)
+        return True
+
+    def do_own(self, owner: int, directory: str) -> None:
+        self.owners[owner] = directory
+
+    def do_disown(self, owner: int) -> None:
+        self.owners.pop(owner, None)
+
+    def do_end(self, owner: int) -> None:
+        """An owner was dropped without being closed: end what it started."""
+        self.end({owner: self.owners.pop(owner, '')})
+
+    def do_far(self, key: str, argv: list[str]) -> None:
+        self.far[key] = argv
+
+    def do_near(self, key: str) -> None:
+        self.far.pop(key, None)
+
+    def do_pump(self, key: str, base: str, limit: int, streams: list[tuple[str, int, bool]]) -> None:
+        """Collect a command's streams into logs.
+
+        Each stream is a name, how many bytes the owner has read itself (they come in an attached file) and whether
+        its pipe, attached as well, is still open. One message carries it all, so that the order of bytes holds.
+        """
+        self.keys[key] = []
+        for stream, length, is_open in streams:
+            log = Log(f'{base}.{stream}', limit)
+            if length:
+                copy(self.descriptors.pop(0), log)
+            if is_open:
+                descriptor = self.descriptors.pop(0)
+                self.add(descriptor, Pump(descriptor, log))
+                self.keys[key].append(descriptor)
+            else:
+                log.close()
+
+    def do_drain(self, count: int) -> None:
+        """Empty the pipes that children of an ended command still hold, so that they neither block nor die of SIGPIPE."""
+        for _ in range(count):
+            descriptor = self.descriptors.pop(0)
+            self.add(descriptor, Pump(descriptor, None))
+
+    def add(self, descriptor: int, pump: Pump) -> None:
+        os.set_blocking(descriptor, False)
+        self.pumps[descriptor] = pump
+        self.poll.register(descriptor, select.POLLIN)
+
+    def do_sync(self, key: str) -> None:
+        """Take in all that has been written up to now, then write a byte to the attached descriptor."""
+        reply = self.descriptors.pop(0)
+        for descriptor in self.keys.get(key, []):
+            if descriptor in self.pumps:
+                self.catch_up(descriptor)
+        try:
+            os.write(reply, b'.')
+        except OSError:  # the caller has given up
+            pass
+        os.close(reply)
+
+    def catch_up(self, descriptor: int) -> None:
+        # Bounded by what is in the pipe now: a child that writes for ever must not hold up the answer.
+        left = int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), 'little')
+        while left > 0:
+            count = self.pumps[descriptor].step(left)
+            if count <= 0:
+                break
+            left -= count
+
+    def do_forget(self, key: str) -> None:
+        """Stop keeping a command's output; children that still write are drained."""
+        for descriptor in self.keys.pop(key, []):
+            pump = self.pumps.get(descriptor)
+            if pump is not None and pump.log is not None:
+                pump.log.close()
+                pump.log = None
+
+    def end(self, owners: dict[int, str]) -> None:
+        ranges = [marks.mark_range(owner) for owner in owners]
+        alive = sum(marks.signal_marked(low, high, signal.SIGTERM) for low, high in ranges)
+        end = time.monotonic() + 0.5
+        while alive and time.monotonic() < end:
+            time.sleep(0.02)
+            alive = sum(1 for low, high in ranges for _ in marks.marked(low, high))
+        for low, high in ranges:
+            marks.kill_marked(low, high)
+        for directory in owners.values():
+            if directory:
+                remove_tree(directory)
+
+    def finish(self) -> None:
+        """The owner has gone."""
+        self.control.close()
+        far = [os.posix_spawn(argv[0], argv, os.environ) for argv in self.far.values()]
+        self.end(self.owners)
+        # A shell that was only just started marks itself a moment later.
+        time.sleep(0.1)
+        self.end(self.owners)
+        end = time.monotonic() + 20
+        while far and time.monotonic() < end:
+            far = [pid for pid in far if os.waitpid(pid, os.WNOHANG)[0] == 0]
+            time.sleep(0.02)
+
+
+def copy(source: int, log: Log) -> None:
+    """Append a whole file to a log and close the file."""
+    try:
+        os.lseek(source, 0, os.SEEK_SET)
+        while data := os.read(source, CHUNK):
+            log.append(data)
+    finally:
+        os.close(source)
+
+
+def remove_tree(directory: str) -> None:
+    """Remove a directory; symbolic links in it are removed, never followed."""
+    import shutil  # noqa: PLC0415 - slow to import, and needed once if ever
+
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+OWNER_IS_PIDFD = True
+
+
+def main() -> None:
+    """Run until the owner ends."""
+    global OWNER_IS_PIDFD  # noqa: PLW0603 - set once, before anything reads it
+    os.closerange(5, os.sysconf('SC_OPEN_MAX'))
+    os.setsid()
+    os.chdir('/')
+    os.umask(0o077)
+    OWNER_IS_PIDFD = not os.path.sameopenfile(CONTROL, OWNER)
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _terminated)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    watcher = Watcher()
+    try:
+        watcher.run()
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        watcher.finish()
+
+
+def _terminated(_number: int, _frame: Any) -> None:
+    raise SystemExit

@@ -1,0 +1,421 @@
+"""A session: policy, then run, then words. It owns a working directory and the background commands, and their end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import threading
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from anyshell import output
+from anyshell.environment import NONINTERACTIVE_ENV, visible
+from anyshell.errors import (
+    ApprovalRequired,
+    CommandDenied,
+    CommandError,
+    InvalidCommand,
+    SandboxError,
+    SessionClosed,
+    UnknownCommandID,
+    WorkingDirectoryGone,
+)
+from anyshell.jobs import Directory, Jobs, Turns
+from anyshell.options import ShellOptions
+from anyshell.policy import Decision, Verdict
+from anyshell.sandbox.base import Spawn
+from anyshell.sandbox.local import LocalSandbox
+from anyshell.tools import Call, Reply, Tool, tools
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+    from types import TracebackType
+
+    from anyshell.policy import Policy
+    from anyshell.result import CommandResult
+    from anyshell.sandbox.base import Sandbox, Shell, StreamChunk
+
+logger = logging.getLogger('anyshell')
+
+T = TypeVar('T')
+
+
+class ShellSession:
+    """One agent's shell: runs commands under a policy in a sandbox, and keeps its directory and jobs between calls.
+
+    Use it with `async with` or `with`, or call `aclose`. It may be used from several event loops and threads, also at
+    the same time: no asyncio object outlives a call.
+
+    Args:
+        options: The settings; `None` for the defaults.
+        sandbox: Where commands run; it stays the caller's to close. `None` for this machine.
+        policy: Judges commands instead of the policy that the options describe.
+
+    Attributes:
+        options: The settings.
+    """
+
+    def __init__(
+        self,
+        options: ShellOptions | None = None,
+        *,
+        sandbox: Sandbox | None = None,
+        policy: Policy | None = None,
+    ) -> None:
+        self.options = options = ShellOptions() if options is None else options
+        self._sandbox = LocalSandbox(cwd=options.cwd) if sandbox is None else sandbox
+        cwd = '.' if sandbox is None else os.fspath(options.cwd)
+        self._processes = self._sandbox.processes(max_log_bytes=options.max_log_bytes)
+        self._jobs = Jobs(
+            self._processes,
+            max_jobs=options.max_jobs,
+            max_output_chars=options.max_output_chars,
+            kill_grace=options.kill_grace,
+        )
+        self._directory = Directory(self._processes, cwd, persist=options.persist_cwd)
+        if isinstance(self._sandbox, LocalSandbox):
+            self._directory.path = os.path.join(self._sandbox.cwd, cwd) if sandbox else self._sandbox.cwd
+        self._turns = Turns()
+        self._given_policy = policy
+        self._policies: dict[Shell, Policy] = {}
+        self._closed = False
+
+    # -- for code
+
+    @property
+    def cwd(self) -> str:
+        """The directory that the next command starts in, inside the sandbox."""
+        return self._directory.path
+
+    @property
+    def closed(self) -> bool:
+        """Whether `aclose` was called."""
+        return self._closed
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools for a model."""
+        return tools(self, self.options, self.options.shell or self._sandbox.known_shell())
+
+    def policy(self, shell: Shell | None = None) -> Policy:
+        """The policy that judges commands for a shell; by default for the one that will read them."""
+        shell = shell or self.options.shell or self._sandbox.known_shell() or 'bash'
+        if self._given_policy is not None:
+            return self._given_policy
+        if shell not in self._policies:
+            self._policies[shell] = self.options.policy(shell)
+        return self._policies[shell]
+
+    async def run(
+        self,
+        command: str,
+        *,
+        timeout: float | None = None,
+        on_output: Callable[[StreamChunk], Awaitable[None] | None] | None = None,
+    ) -> CommandResult:
+        """Run a command under the policy and return the facts.
+
+        Args:
+            command: The command.
+            timeout: Seconds; `None` for `default_timeout`. When it has passed the result says so: that is no error.
+            on_output: Gets each piece of output in this task, as it comes.
+
+        Raises:
+            CommandDenied: If the policy denies the command.
+            ApprovalRequired: If the policy asks for an approval.
+            CommandError: If the command can't be run as it is, such as one with a NUL character.
+            SandboxError: If the sandbox fails.
+            SessionClosed: If the session is closed.
+        """
+        return await self._run(command, timeout, Call(on_output=on_output))
+
+    def run_sync(
+        self,
+        command: str,
+        *,
+        timeout: float | None = None,
+        on_output: Callable[[StreamChunk], Awaitable[None] | None] | None = None,
+    ) -> CommandResult:
+        """`run` for synchronous code; works inside a running event loop too, which it blocks meanwhile."""
+        return run_sync(self.run(command, timeout=timeout, on_output=on_output))
+
+    # -- for models
+
+    async def run_command(self, command: str, *, timeout_seconds: float | None = None) -> str:
+        """Run a command and return the words for a model; raises `CommandDenied` and `ApprovalRequired` only."""
+        return (await self.call_run(command, timeout_seconds, Call())).text
+
+    async def start_command(self, command: str) -> str:
+        """Start a background command and return the words for a model; raises as `run_command`."""
+        return (await self.call_start(command, Call())).text
+
+    async def check_command(self, command_id: str) -> str:
+        """Report on a background command in words for a model."""
+        return (await self.call_check(command_id, Call())).text
+
+    async def stop_command(self, command_id: str) -> str:
+        """End a background command and report on it in words for a model."""
+        return (await self.call_stop(command_id, Call())).text
+
+    async def call_run(self, command: str, timeout_seconds: float | None, call: Call) -> Reply:
+        """`run_command` as a tool call."""
+        async with _worded() as failed:
+            result = await self._run(command, timeout_seconds, call)
+            return Reply(self._words(result), _facts(result))
+        return failed.reply
+
+    async def call_start(self, command: str, call: Call) -> Reply:
+        """`start_command` as a tool call."""
+        async with _worded() as failed:
+            verdict, spawn = await self._prepare(command, call)
+            result = await self._jobs.start(spawn, call_id=call.call_id)
+            self._audit(verdict, result)
+            assert result.job_id is not None  # noqa: S101 - it was started
+            return Reply(output.started(command, result.job_id), _facts(result))
+        return failed.reply
+
+    async def call_check(self, command_id: str, call: Call) -> Reply:  # noqa: ARG002 - the tools' common signature
+        """`check_command` as a tool call."""
+        async with _worded() as failed:
+            self._open()
+            result = await self._jobs.check(command_id)
+            text = output.status(
+                result.stdout,
+                result.stderr,
+                exit_code=result.exit_code,
+                running=result.exit_code is None,
+                limit=self.options.max_output_chars,
+                dropped=result.truncated,
+            )
+            return Reply(text, _facts(result))
+        return failed.reply
+
+    async def call_stop(self, command_id: str, call: Call) -> Reply:  # noqa: ARG002 - the tools' common signature
+        """`stop_command` as a tool call."""
+        async with _worded() as failed:
+            self._open()
+            result = await self._jobs.stop(command_id)
+            text = output.stopped(
+                result.command,
+                result.stdout,
+                result.stderr,
+                exit_code=result.exit_code,
+                limit=self.options.max_output_chars,
+                dropped=result.truncated,
+            )
+            return Reply(text, _facts(result))
+        return failed.reply
+
+    # -- the flow of a call
+
+    async def _run(self, command: str, timeout: float | None, call: Call) -> CommandResult:
+        verdict, spawn = await self._prepare(command, call)
+        seconds = self._timeout(timeout)
+        if self.options.persist_cwd:
+            async with self._turns.turn():
+                spawn = replace(spawn, cwd=await self._directory.start())
+                name, preamble = await self._directory.recorder(spawn.shell)
+                result = await self._execute(replace(spawn, preamble=preamble), seconds, call)
+                if result.exit_code == 0:
+                    await self._directory.follow(name)
+        else:
+            result = await self._execute(spawn, seconds, call)
+        self._audit(verdict, result)
+        return result
+
+    async def _execute(self, spawn: Spawn, seconds: float, call: Call) -> CommandResult:
+        try:
+            return await self._jobs.run(
+                spawn,
+                timeout=seconds,
+                background=self.options.on_timeout == 'background',
+                on_output=call.on_output,
+                cancelled=call.cancelled,
+            )
+        except WorkingDirectoryGone as error:
+            raise self._elsewhere(error) from error
+
+    async def _prepare(self, command: str, call: Call) -> tuple[Verdict, Spawn]:
+        self._open()
+        _check_text(command)
+        shell = self.options.shell or await self._processes.shell()
+        verdict = self._authorize(command, shell, call)
+        return verdict, Spawn(line=command, shell=shell, cwd=await self._directory.start(), env=await self._environment())
+
+    def _authorize(self, command: str, shell: Shell, call: Call) -> Verdict:
+        verdict = self.policy(shell).check(command)
+        if verdict.decision is Decision.ASK and not call.approved:
+            if self.options.on_ask == 'deny':
+                nobody = f'{verdict.reason} Nobody is there to approve it.'
+                verdict = replace(verdict, decision=Decision.DENY, reason=nobody)
+            else:
+                logger.info('a command needs an approval (rule %s)', verdict.rule)
+                raise ApprovalRequired(verdict)
+        if verdict.decision is Decision.DENY:
+            logger.info('a command was denied (rule %s)', verdict.rule)
+            if self.options.on_command is not None:
+                self.options.on_command(verdict, None)
+            raise CommandDenied(verdict)
+        return verdict
+
+    async def _environment(self) -> dict[str, str] | None:
+        options = self.options
+        if options.env is None and not options.denied_env_patterns and not options.noninteractive_env:
+            return None
+        return visible(
+            await self._processes.environment() if options.env is None else options.env,
+            denied_patterns=options.denied_env_patterns,
+            defaults=NONINTERACTIVE_ENV if options.noninteractive_env else None,
+        )
+
+    def _timeout(self, seconds: float | None) -> float:
+        if seconds is None:
+            seconds = self.options.default_timeout
+        elif not math.isfinite(seconds) or seconds <= 0:
+            msg = f'timeout_seconds must be a number of seconds above 0, not {seconds}; leave it out for the default'
+            raise InvalidCommand(msg)
+        most = self.options.max_timeout
+        return float(seconds if most is None else min(seconds, most))
+
+    def _elsewhere(self, error: WorkingDirectoryGone) -> WorkingDirectoryGone:
+        if self._directory.reset():
+            return WorkingDirectoryGone(f'{error}. The next command starts in {self.cwd!r}')
+        return WorkingDirectoryGone(f'{error}. It has to be made first, outside this tool')
+
+    def _audit(self, verdict: Verdict, result: CommandResult) -> None:
+        logger.debug(
+            'a command ended: exit code %s, %.3f s, timed out: %s, job: %s',
+            result.exit_code,
+            result.duration,
+            result.timed_out is not None,
+            result.job_id,
+        )
+        if self.options.on_command is not None:
+            self.options.on_command(verdict, result)
+
+    def _words(self, result: CommandResult) -> str:
+        limit = self.options.max_output_chars
+        if result.job_id is not None and result.timed_out is not None:
+            return output.moved_to_background(
+                result.stdout,
+                result.stderr,
+                command_id=result.job_id,
+                seconds=result.timed_out,
+                limit=limit,
+                dropped=result.truncated,
+            )
+        return output.run_result(
+            result.stdout,
+            result.stderr,
+            exit_code=result.exit_code,
+            limit=limit,
+            dropped=result.truncated,
+            timed_out=result.timed_out,
+            cancelled=result.cancelled,
+        )
+
+    def _open(self) -> None:
+        if self._closed:
+            msg = 'this session is closed; open a new one to run commands'
+            raise SessionClosed(msg)
+
+    # -- the end
+
+    async def aclose(self) -> None:
+        """End every command of this session with all that it started, and remove its files. Idempotent.
+
+        Later starts are refused. A sandbox that was handed in stays open.
+        """
+        self._closed = True
+        await self._jobs.close()
+
+    def close(self) -> None:
+        """`aclose` for synchronous code."""
+        run_sync(self.aclose())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine of ours to its end, with or without a running event loop in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    # A loop runs here and can't be entered twice: a thread of its own gets a loop of its own.
+    found: list[T] = []
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            found.append(asyncio.run(coroutine))
+        except BaseException as error:  # noqa: BLE001 - handed over to the caller, whatever it is
+            failed.append(error)
+
+    thread = threading.Thread(target=work, name='anyshell-run-sync')
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return found[0]
+
+
+class _Failed:
+    reply: Reply
+
+
+@asynccontextmanager
+async def _worded() -> AsyncGenerator[_Failed]:
+    """Turn everything that a model can cause into a reply; what a person has to decide goes on as an exception."""
+    failed = _Failed()
+    try:
+        yield failed
+    except (CommandDenied, ApprovalRequired):
+        raise
+    except UnknownCommandID as error:
+        failed.reply = Reply(output.unknown_command_id(error.command_id, error.known), is_error=True)
+    except (CommandError, SandboxError, SessionClosed) as error:
+        failed.reply = Reply(output.error(str(error)), is_error=True)
+
+
+def _check_text(command: str) -> None:
+    if '\0' in command:
+        msg = 'the command contains a NUL character, which no shell command can carry; send it again without'
+        raise InvalidCommand(msg)
+    try:
+        command.encode()
+    except UnicodeEncodeError as error:
+        msg = (
+            f'the command contains half a character (a lone surrogate, {command[error.start]!a}) at position {error.start}; '
+            'send it again with whole Unicode characters'
+        )
+        raise InvalidCommand(msg) from None
+
+
+def _facts(result: CommandResult) -> dict[str, Any]:
+    return {
+        'exit_code': result.exit_code,
+        'duration_seconds': round(result.duration, 6),
+        'timed_out': result.timed_out is not None,
+        'cancelled': result.cancelled,
+        'truncated': result.truncated,
+        'cwd': result.cwd,
+        'job_id': result.job_id,
+    }

@@ -1,0 +1,266 @@
+"""The tools, defined once: name, description, arguments and call. An adapter is a loop over `session.tools`.
+
+Every text here is read by a model. A description is made from the session's options, so that it promises nothing that
+is not so; with equal options it is equal in every framework.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from anyshell import output
+
+if TYPE_CHECKING:
+    import threading
+
+    from anyshell.options import ShellOptions
+    from anyshell.sandbox.base import Shell, StreamChunk
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a tool call comes back with.
+
+    Attributes:
+        text: For the model.
+        facts: For code, as plain data that survives JSON (exit code, duration, …); never output, never variables.
+        is_error: Whether the call itself went wrong. A command that ends with a non-zero exit code has not.
+    """
+
+    text: str
+    facts: dict[str, Any] = field(default_factory=dict[str, Any])
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What the framework says about a call.
+
+    Attributes:
+        call_id: The framework's ID of the tool call; a start that is repeated with it starts once.
+        approved: Whether a person has approved this call. The policy is asked again all the same: deny still wins.
+        on_output: Gets pieces of output in the caller's own task, as they come.
+        cancelled: When it is set, the command is ended.
+    """
+
+    call_id: str | None = None
+    approved: bool = False
+    on_output: Callable[[StreamChunk], Awaitable[None] | None] | None = None
+    cancelled: threading.Event | None = None
+
+
+class Arguments(BaseModel):
+    """Base of the argument models: types, defaults and descriptions only. Values are checked by the session, whose
+    sentences are ours; unknown keys are let through, since some frameworks inject their own."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+class RunCommandArguments(Arguments):
+    """The arguments of `run_command`."""
+
+    command: str = Field(description='The shell command to run.')
+    timeout_seconds: float | None = Field(
+        default=None, description='Seconds to wait for this command; leave it out for the default.'
+    )
+
+
+class StartCommandArguments(Arguments):
+    """The arguments of `start_command`."""
+
+    command: str = Field(description='The shell command to start in the background.')
+
+
+class CheckCommandArguments(Arguments):
+    """The arguments of `check_command`."""
+
+    command_id: str = Field(description='The ID that start_command returned.')
+
+
+class StopCommandArguments(Arguments):
+    """The arguments of `stop_command`."""
+
+    command_id: str = Field(description='The ID that start_command returned.')
+
+
+class Calls(Protocol):
+    """What the tools need of a session."""
+
+    async def call_run(self, command: str, timeout_seconds: float | None, call: Call) -> Reply:
+        """Run a command and wait for it."""
+        ...
+
+    async def call_start(self, command: str, call: Call) -> Reply:
+        """Start a command in the background."""
+        ...
+
+    async def call_check(self, command_id: str, call: Call) -> Reply:
+        """Report on a background command."""
+        ...
+
+    async def call_stop(self, command_id: str, call: Call) -> Reply:
+        """End a background command."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool for any framework.
+
+    Attributes:
+        name: The name that the model calls.
+        description: What the model reads about it.
+        arguments: The model of its arguments; `arguments.model_json_schema()` is the schema.
+    """
+
+    name: str
+    description: str
+    arguments: type[BaseModel]
+    _run: Callable[[Any, Call], Awaitable[Reply]]
+
+    async def call(
+        self,
+        arguments: Mapping[str, Any] | BaseModel,
+        *,
+        call_id: str | None = None,
+        approved: bool = False,
+        on_output: Callable[[StreamChunk], Awaitable[None] | None] | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> Reply:
+        """Call the tool.
+
+        Whatever a model can cause comes back as a reply whose text says what to do next.
+
+        Args:
+            arguments: The model's arguments, as a mapping or as an instance of `arguments`.
+            call_id: See `Call`.
+            approved: See `Call`.
+            on_output: See `Call`.
+            cancelled: See `Call`.
+
+        Raises:
+            CommandDenied: If the policy denies the command; `str(error)` is the text for the model.
+            ApprovalRequired: If the policy asks and the call is not approved.
+        """
+        if not isinstance(arguments, self.arguments):
+            if isinstance(arguments, BaseModel):
+                arguments = arguments.model_dump()
+            try:
+                arguments = self.arguments.model_validate(arguments)
+            except ValidationError as error:
+                return Reply(output.error(self._wrong(error)), is_error=True)
+        call = Call(call_id=call_id, approved=approved, on_output=on_output, cancelled=cancelled)
+        return await self._run(arguments, call)
+
+    def _wrong(self, error: ValidationError) -> str:
+        found = '; '.join(
+            f'{".".join(map(str, detail["loc"])) or "arguments"}: {detail["msg"]}' for detail in error.errors(include_url=False)
+        )
+        wanted = ', '.join(
+            name if info.is_required() else f'{name} (optional)' for name, info in self.arguments.model_fields.items()
+        )
+        return f'invalid arguments for {self.name}: {found}. Call it again with: {wanted}'
+
+
+def tools(session: Calls, options: ShellOptions, shell: Shell | None) -> tuple[Tool, ...]:
+    """The tools of a session.
+
+    Args:
+        session: What carries them out.
+        options: What the descriptions are made from.
+        shell: The sandbox's shell; `None` when that is not known before the first command.
+    """
+
+    async def run(arguments: RunCommandArguments, call: Call) -> Reply:
+        return await session.call_run(arguments.command, arguments.timeout_seconds, call)
+
+    async def start(arguments: StartCommandArguments, call: Call) -> Reply:
+        return await session.call_start(arguments.command, call)
+
+    async def check(arguments: CheckCommandArguments, call: Call) -> Reply:
+        return await session.call_check(arguments.command_id, call)
+
+    async def stop(arguments: StopCommandArguments, call: Call) -> Reply:
+        return await session.call_stop(arguments.command_id, call)
+
+    return (
+        Tool('run_command', _run_description(options, shell), RunCommandArguments, run),
+        Tool('start_command', _start_description(options, shell), StartCommandArguments, start),
+        Tool(
+            'check_command',
+            'Report whether a background command is still running, its exit code once it has ended, '
+            'and the output that it has written so far.',
+            CheckCommandArguments,
+            check,
+        ),
+        Tool(
+            'stop_command',
+            'Stop a background command with everything that it started, and return its final output.',
+            StopCommandArguments,
+            stop,
+        ),
+    )
+
+
+def _run_description(options: ShellOptions, shell: Shell | None) -> str:
+    limit = f'It may take {options.default_timeout:g} seconds unless timeout_seconds says otherwise'
+    if options.max_timeout is not None:
+        limit += f' (at most {options.max_timeout:g})'
+    if options.on_timeout == 'background':
+        limit += '; after that it goes on in the background and you get its ID.'
+    else:
+        limit += '; after that it is ended and you get what it wrote. For servers and other long work use start_command.'
+    return ' '.join(
+        (
+            f'Run a shell command and return its output. {_reader(shell)}',
+            limit,
+            _directory(options),
+            'Standard input is empty and there is no terminal. A non-zero exit code is shown as [exit code: N].',
+            *_limits(options),
+        )
+    )
+
+
+def _start_description(options: ShellOptions, shell: Shell | None) -> str:
+    return ' '.join(
+        (
+            'Start a shell command in the background, such as a server or a watcher, and return its ID at once.',
+            _reader(shell),
+            'Look at it with check_command, end it with stop_command. It is ended when the session ends.',
+            *_limits(options),
+        )
+    )
+
+
+def _reader(shell: Shell | None) -> str:
+    return {
+        'bash': 'It is read by bash.',
+        'sh': 'It is read by a POSIX sh, not by bash.',
+        None: 'It is read by bash where there is one, otherwise by a POSIX sh.',
+    }[shell]
+
+
+def _directory(options: ShellOptions) -> str:
+    if options.persist_cwd:
+        return 'A cd holds for later calls when the command succeeds; variables do not.'
+    return 'Every call starts in the same directory: a cd holds for that call only.'
+
+
+def _limits(options: ShellOptions) -> list[str]:
+    said: list[str] = []
+    if options.allowed_commands:
+        said.append(f'Only these commands are allowed: {", ".join((*options.allowed_commands, *options.ask_commands))}.')
+    elif options.denied_commands:
+        asked = set(options.ask_commands)
+        denied = [name for name in options.denied_commands if name not in asked]
+        if denied:
+            said.append(f'These commands are denied: {", ".join(denied)}.')
+    if options.ask_commands:
+        said.append(f'These need a person\'s approval: {", ".join(options.ask_commands)}.')
+    if options.denied_operators:
+        said.append(f'These shell operators are not allowed: {" ".join(options.denied_operators)}')
+    return said
