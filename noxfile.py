@@ -110,7 +110,7 @@ def _pytest(
     session.run(
         'coverage',
         'run',
-        f'--source-pkgs={",".join(packages)}',
+        f'--source={",".join(packages)}',
         '-m',
         'pytest',
         *arguments,
