@@ -18,7 +18,7 @@ import nox
 
 ROOT = Path(__file__).parent
 ADAPTERS = sorted(path.parent.name for path in ROOT.glob('adapters/*/pyproject.toml'))
-COVERAGE = ROOT / '.nox' / 'coverage'
+COVERAGE = ROOT / '.nox' / 'measured'
 DIST = ROOT / '.nox' / 'dist'
 PYTHONS = ('3.11', '3.12', '3.13')
 RUNNING = f'{sys.version_info.major}.{sys.version_info.minor}'
@@ -290,7 +290,7 @@ def coverage(session: nox.Session) -> None:
     if not measured:
         session.skip('nothing was measured yet: nox -s core adapter')
     session.install('coverage>=7.10')
-    session.env['COVERAGE_FILE'] = str(ROOT / '.nox' / 'coverage.data')
+    session.env['COVERAGE_FILE'] = str(COVERAGE / 'all')
     session.run('coverage', 'combine', '--keep', *measured)
     session.run('coverage', 'report')
     pure = ','.join(f'core/src/anyshell/{module}*.py' for module in PURE)
