@@ -229,7 +229,8 @@ def examples(session: nox.Session, name: str) -> None:
     adapters = [] if name == 'core' else [name]
     _install(session, *adapters)
     scripted = {'ANYSHELL_MODEL': ''}
-    for example in sorted(ROOT.glob(f'examples/{name}*.py')):
+    # Named NAME_something: a file called langchain.py would be what `import langchain` finds.
+    for example in sorted(ROOT.glob(f'examples/{name}_*.py')):
         session.run('python', str(example.relative_to(ROOT)), env=scripted)
     module = _adapter(name)['import'] if adapters else 'anyshell'
     session.run('python', 'examples/readme.py', module)

@@ -1,6 +1,6 @@
 """The main job, in one framework: `python examples/demo NAME`.
 
-A real agent of that framework (examples/demo/NAME.py) talks over HTTP to a model that follows the script below. The
+A real agent of that framework (NAME_agent.py beside this file) talks over HTTP to a model that follows the script below. The
 transcript is what that model saw, so it reads the same in every framework.
 """
 
@@ -114,8 +114,7 @@ def print_transcript(exchanges: tuple[Exchange, ...]) -> None:
 
 def main(name: str) -> None:
     """Run the agent of one framework, print what happened, and fail if it is not what should."""
-    sys.path.insert(0, str(Path(__file__).parent))
-    agent = importlib.import_module(name)
+    agent = importlib.import_module(f'{name}_agent')
     port = free_port()
     started = time.monotonic()
     print(f'\n━━ {name} {"━" * (WIDTH - len(name) - 4)}\n')
