@@ -66,7 +66,7 @@ def last_directory(record: bytes) -> str | None:
     An entry is what `pwd` prints (a path and a newline) and a NUL, so that a directory's name may end in a newline.
     """
     entries = record.split(b'\0')
-    if len(entries) < 2:  # noqa: PLR2004 - nothing before a NUL
+    if len(entries) < 2:  # nothing before a NUL
         return None
     path = entries[-2].removesuffix(b'\n')
     return path.decode('utf-8', 'surrogateescape') if path.startswith(b'/') else None

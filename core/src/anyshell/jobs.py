@@ -24,7 +24,7 @@ from anyshell.sandbox.base import StreamChunk
 from anyshell.sandbox.capture import Decoder, decode_tail
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from anyshell.sandbox.base import Process, Processes, Shell, Spawn, StreamType
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from anyshell.errors import OptionError
 from anyshell.policy import DEFAULT_DENIED_COMMANDS, Policy, Verdict
@@ -74,7 +74,7 @@ class ShellOptions:
     on_command: Callable[[Verdict, CommandResult | None], None] | None = None
 
     def __post_init__(self) -> None:
-        self._check_path()
+        _path('cwd', self.cwd)
         for name in ('allowed_commands', 'denied_commands', 'denied_operators', 'denied_env_patterns', 'ask_commands'):
             setattr(self, name, _strings(name, getattr(self, name)))
         for name in ('persist_cwd', 'allow_interactive', 'clean_output', 'noninteractive_env'):
@@ -90,11 +90,11 @@ class ShellOptions:
         _number('kill_grace', self.kill_grace, 'a number of seconds, 0 or more', least=0)
         for name, unit in (('max_output_chars', 'characters'), ('max_log_bytes', 'bytes'), ('max_jobs', 'jobs')):
             _number(name, getattr(self, name), f'a whole number of {unit}, 1 or more', least=1, whole=True)
-        self._check_env()
+        _environment('env', self.env)
         if self.on_command is not None and not callable(self.on_command):
             raise OptionError('on_command', self.on_command, 'None or a callable that takes a Verdict and a CommandResult or None')
         if self.allowed_commands and self.denied_commands and self.denied_commands is not DEFAULT_DENIED_COMMANDS:
-            allowed = "empty, since allowed_commands is given: set one of the two, not both"
+            allowed = 'empty, since allowed_commands is given: set one of the two, not both'
             raise OptionError('denied_commands', list(self.denied_commands), allowed)
         self.policy()  # entries and operators that the policy refuses are refused here, at construction
 
@@ -115,38 +115,42 @@ class ShellOptions:
             shell=shell,
         )
 
-    def _check_path(self) -> None:
-        path = os.fspath(self.cwd) if isinstance(self.cwd, os.PathLike) else self.cwd
-        if not isinstance(path, str) or not path or '\0' in path:
-            raise OptionError('cwd', self.cwd, 'the path of a directory, as a str or a Path')
-
-    def _check_env(self) -> None:
-        if self.env is None:
-            return
-        allowed = 'None or a mapping of variable names to str values'
-        if not isinstance(self.env, Mapping):
-            raise OptionError('env', self.env, allowed)
-        for name, value in self.env.items():
-            # A value may be a secret, so an error never repeats it.
-            if not isinstance(name, str) or not name or '=' in name or '\0' in name:
-                raise OptionError('env', name, f'{allowed}; a name is not empty and holds no "=" and no NUL')
-            if not isinstance(value, str) or '\0' in value:
-                raise OptionError(f'env[{name!r}]', type(value).__name__, 'a str without NUL characters')
-
 
 def option_names() -> tuple[str, ...]:
     """The names of all settings, in their order."""
     return tuple(field.name for field in fields(ShellOptions))
 
 
+def _path(name: str, value: object) -> None:
+    text = os.fspath(cast('os.PathLike[str]', value)) if isinstance(value, os.PathLike) else value
+    if not isinstance(text, str) or not text or '\0' in text:
+        raise OptionError(name, cast('object', value), 'the path of a directory, as a str or a Path')
+
+
+def _environment(option: str, value: object) -> None:
+    if value is None:
+        return
+    allowed = 'None or a mapping of variable names to str values'
+    if not isinstance(value, Mapping):
+        raise OptionError(option, value, allowed)
+    for name, text in cast('Mapping[object, object]', value).items():
+        # A value may be a secret, so an error never repeats it.
+        if not isinstance(name, str) or not name or '=' in name or '\0' in name:
+            raise OptionError(option, name, f'{allowed}; a name is not empty and has no "=" and no NUL')
+        if not isinstance(text, str) or '\0' in text:
+            raise OptionError(f'{option}[{name!r}]', type(text).__name__, 'a str without NUL characters')
+
+
 def _strings(name: str, value: object) -> tuple[str, ...]:
-    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(entry, str) for entry in value):
-        raise OptionError(name, value, "a list of strings, such as ['git', 'ls']")
+    entries = tuple(cast('Sequence[object]', value)) if isinstance(value, Sequence) else ()
+    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(entry, str) for entry in entries):
+        raise OptionError(name, cast('object', value), "a list of strings, such as ['git', 'ls']")
     # `tuple()` of a tuple is that tuple: the default deny list stays recognisable as the default.
-    return tuple(value)
+    return cast('tuple[str, ...]', entries)
 
 
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    # By identity or as equal strings: 1 is not True.
     if not any(value is choice or (isinstance(choice, str) and value == choice) for choice in allowed):
         *most, last = map(repr, allowed)
         raise OptionError(name, value, f'{", ".join(most)} or {last}')
@@ -161,6 +165,6 @@ def _number(
     above: float = -math.inf,
     whole: bool = False,
 ) -> None:
-    good = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-    if not good or not math.isfinite(value) or value < least or value <= above:
+    number = math.nan if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) else value
+    if not math.isfinite(number) or number < least or number <= above:
         raise OptionError(name, value, allowed)

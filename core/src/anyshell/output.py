@@ -84,23 +84,20 @@ def started(command: str, command_id: str) -> str:
 
 def status(stdout: str, stderr: str, *, exit_code: int | None, running: bool, limit: int, dropped: bool, hint: str = '') -> str:
     """The words for a job that was looked at."""
-    lines = [f'[status: {"running" if running else "finished"}]']
-    return _report(lines, stdout, stderr, exit_code, limit, NO_OUTPUT_YET, dropped=dropped, hint=hint)
+    shown = sections(stdout, stderr)
+    body = cut(shown, limit, dropped=dropped, hint=hint) if shown else NO_OUTPUT_YET
+    return _report(f'[status: {"running" if running else "finished"}]', exit_code, body)
 
 
 def stopped(command: str, stdout: str, stderr: str, *, exit_code: int | None, limit: int, dropped: bool, hint: str = '') -> str:
     """The words for a job that was stopped, or had ended before."""
-    return _report([f'[stopped: {command!r}]'], stdout, stderr, exit_code, limit, NO_OUTPUT, dropped=dropped, hint=hint)
-
-
-def _report(
-    lines: list[str], stdout: str, stderr: str, exit_code: int | None, limit: int, empty: str, *, dropped: bool, hint: str
-) -> str:
-    if exit_code is not None:
-        lines.append(f'[exit code: {exit_code}]')
     shown = sections(stdout, stderr)
-    lines.append(cut(shown, limit, dropped=dropped, hint=hint) if shown else empty)
-    return '\n'.join(lines)
+    body = cut(shown, limit, dropped=dropped, hint=hint) if shown else NO_OUTPUT
+    return _report(f'[stopped: {command!r}]', exit_code, body)
+
+
+def _report(head: str, exit_code: int | None, body: str) -> str:
+    return '\n'.join((head, *(() if exit_code is None else (f'[exit code: {exit_code}]',)), body))
 
 
 def error(sentence: str) -> str:

@@ -54,8 +54,11 @@ class Call:
 
 
 class Arguments(BaseModel):
-    """Base of the argument models: types, defaults and descriptions only. Values are checked by the session, whose
-    sentences are ours; unknown keys are let through, since some frameworks inject their own."""
+    """Base of the argument models: types, defaults and descriptions only.
+
+    Values are checked by the session, whose sentences are ours; unknown keys are let through, since some frameworks
+    inject their own.
+    """
 
     model_config = ConfigDict(defer_build=True)
 

@@ -56,13 +56,15 @@ class LocalSandbox(PosixShellSandbox):
         timeout: float | None = None,
         cwd: str | None = None,
         env: dict[str, str] | None = None,
-        **kwargs: Any,
+        **kwargs: Any,  # noqa: ARG002 - the spec's
     ) -> AsyncGenerator[StreamChunk | ExecutionResult, None]:
         deadline = None if timeout is None else time.monotonic() + timeout
         own = self._processes()
         validate_env_keys(env or {})
         variables = {**await own.environment(), **env} if env else None
-        spawn = Spawn(line=command, shell='sh', cwd=await own.resolve(cwd or '.'), env=variables)
+        spawn = Spawn(  # noqa: S604 - a command line is what this method takes
+            line=command, shell='sh', cwd=await own.resolve(cwd or '.'), env=variables
+        )
         process = await own.spawn(spawn)
         decoder, tails = Decoder(), {stream: Tail(self.max_result_bytes) for stream in STREAMS}
         ended = False

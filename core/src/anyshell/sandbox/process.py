@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import array
 import asyncio
 import contextlib
 import errno
 import fcntl
 import itertools
-import json
 import os
 import secrets
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -25,9 +22,10 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from anyshell.errors import InvalidCommand, SandboxError, SandboxUnavailable, SessionClosed, WorkingDirectoryGone
-from anyshell.sandbox import marks
+from anyshell.errors import InvalidCommand, SandboxError, SessionClosed, WorkingDirectoryGone
+from anyshell.sandbox import logs, marks
 from anyshell.sandbox.base import Process, Processes, Shell, Spawn, StreamType, Written
+from anyshell.sandbox.watch import Watcher, pidfd_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -44,127 +42,6 @@ QUIET, DRAIN = 0.05, 0.3
 was quiet for QUIET, for DRAIN at most: `cmd > >(tee log)` ends before its `tee`."""
 
 STREAMS: tuple[StreamType, StreamType] = ('stdout', 'stderr')
-
-
-class Watcher:
-    """The owning process' end of its watcher; see `watcher.py` for what that does."""
-
-    _current: Watcher | None = None
-    _guard = threading.Lock()
-
-    @classmethod
-    def get(cls) -> Watcher:
-        """The watcher of this process, started when there is none."""
-        with cls._guard:
-            if cls._current is None or not cls._current.alive():
-                known = cls._current.owners if cls._current else {}
-                cls._current = cls(known)
-            return cls._current
-
-    def __init__(self, owners: dict[int, str]) -> None:
-        self.owners = owners
-        self._lock = threading.Lock()
-        self._socket, theirs = socket.socketpair()
-        with theirs:
-            self.pid = _start_watcher(theirs.fileno())
-        for owner, directory in owners.items():
-            self.tell('own', owner, directory)
-
-    def alive(self) -> bool:
-        """Whether it still runs; someone may have killed it."""
-        try:
-            return os.waitpid(self.pid, os.WNOHANG)[0] == 0
-        except ChildProcessError:  # the host ignores SIGCHLD or waits for every child
-            return _exists(self.pid)
-
-    def tell(self, *message: object, descriptors: Sequence[int] = ()) -> bool:
-        """Send a message; `False` when the watcher has gone."""
-        data = json.dumps(message).encode() + b'\n'
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', descriptors))] if descriptors else []
-        try:
-            with self._lock:
-                sent = self._socket.sendmsg([data], rights)
-                if sent < len(data):
-                    self._socket.sendall(data[sent:])
-        except OSError:
-            return False
-        return True
-
-    def own(self, owner: int, directory: str) -> None:
-        """Name an owner, so that its commands and its directory end with this process."""
-        self.owners[owner] = directory
-        self.tell('own', owner, directory)
-
-    def disown(self, owner: int) -> None:
-        """The owner has cleaned up itself."""
-        if self.owners.pop(owner, None) is not None:
-            self.tell('disown', owner)
-
-    @classmethod
-    def forked(cls) -> None:
-        """In a forked child: the parent's watcher is not ours; the child gets its own."""
-        cls._guard = threading.Lock()
-        if cls._current is not None:
-            cls._current._socket.close()
-            cls._current = None
-
-
-os.register_at_fork(after_in_child=Watcher.forked)
-
-
-def _start_watcher(control: int) -> int:
-    """Start the watcher program and return its process ID, without waiting for it."""
-    python = sys.executable
-    if not python or getattr(sys, 'frozen', False):  # a frozen application would start itself again
-        python = shutil.which('python3') or ''
-    if not python:
-        msg = 'anyshell needs a Python interpreter for its watcher process: sys.executable is empty and no python3 is on PATH'
-        raise SandboxUnavailable(msg)
-    code = f'import sys; sys.path.append({os.path.dirname(__file__)!r}); import watcher; watcher.main()'
-    # The loader's variables only: the watcher needs no secret of ours.
-    environment = {k: v for k in ('LD_LIBRARY_PATH', 'DYLD_LIBRARY_PATH', 'PATH', 'HOME') if (v := os.environ.get(k))}
-    owner = _pidfd(os.getpid())
-    # Away from 3 and 4, so that neither dup2 closes the other's source.
-    high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 16) for descriptor in (control, owner if owner >= 0 else control)]
-    actions: list[tuple[object, ...]] = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
-        (os.POSIX_SPAWN_DUP2, 0, 1),
-        (os.POSIX_SPAWN_DUP2, 0, 2),
-        (os.POSIX_SPAWN_DUP2, high[0], 3),
-        (os.POSIX_SPAWN_DUP2, high[1], 4),
-    ]
-    try:
-        return os.posix_spawn(
-            python,
-            [python, '-I', '-S', '-X', 'utf8', '-c', code],
-            environment,
-            file_actions=actions,
-        )
-    except OSError as error:
-        msg = f'the watcher process could not be started: {error}'
-        raise SandboxUnavailable(msg) from error
-    finally:
-        for descriptor in high:
-            os.close(descriptor)
-        if owner >= 0:
-            os.close(owner)
-
-
-def _pidfd(pid: int) -> int:
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):  # macOS, or a kernel before 5.3
-        return -1
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 async def readable(descriptors: Iterable[int], timeout: float | None) -> None:
@@ -262,10 +139,10 @@ class LocalProcesses(Processes):
         return dict(os.environ if self._env is None else self._env)
 
     async def resolve(self, path: str) -> str:
-        return os.path.abspath(os.path.join(self._cwd, path))  # noqa: PTH100, PTH118 - strings, not files
+        return _absolute(self._cwd, path)
 
     async def is_directory(self, path: str) -> bool:
-        return os.path.isdir(path) and os.access(path, os.X_OK)
+        return _enterable(path)
 
     async def directory(self) -> str:
         self._enter()
@@ -320,56 +197,53 @@ class LocalProcesses(Processes):
         if not os.path.isdir(spawn.cwd):
             raise WorkingDirectoryGone(_gone(spawn.cwd, 'no longer exists'))
         line = spawn.line.encode()
-        over_stdin = len(line) > MAX_ARGUMENT
-        if over_stdin and spawn.stdin:
+        by_file = len(line) > MAX_ARGUMENT
+        if by_file and spawn.stdin:
             msg = f'a command that keeps its standard input open may be {MAX_ARGUMENT} bytes long, this one has {len(line)}'
             raise InvalidCommand(msg)
         environment = dict(os.environ if self._env is None else self._env) if spawn.env is None else dict(spawn.env)
         environment['PWD'] = spawn.cwd  # a shell keeps a path with symbolic links when it is told so, and sets PWD anyway
-        script = f'{set_mark(marks.mark_range(self._owner)[0] + number)}{spawn.preamble}{READ_LINE if over_stdin else LINE}'
+        mark = marks.mark_range(self._owner)[0] + number
+        script = f'{set_mark(mark)}{spawn.preamble}{READ_LINE if by_file else LINE}'
         program = _program(spawn.shell) or '/bin/sh'
         argv = [program, *(['-p'] if spawn.shell == 'bash' else []), '-c', script, spawn.shell]
-        pipes: list[int] = []
-        files: list[int] = []
-        try:
-            out, out_end = os.pipe()
-            pipes += [out, out_end]
-            err, err_end = os.pipe()
-            pipes += [err, err_end]
-            stdin, stdin_end = -1, -1
-            if spawn.stdin:
-                stdin_end, stdin = os.pipe()
-                pipes += [stdin_end, stdin]
-            elif over_stdin:
-                stdin_end = _file_of(line)
-                files.append(stdin_end)
-            popen = subprocess.Popen(  # noqa: S603 - running commands is what this is for
-                [os.fsencode(word) for word in argv] + ([] if over_stdin else [line]),
-                stdin=stdin_end if stdin_end >= 0 else subprocess.DEVNULL,
-                stdout=out_end,
-                stderr=err_end,
-                cwd=spawn.cwd,
-                env=environment,
-                start_new_session=True,
-            )
-        except OSError as error:
-            for descriptor in (*pipes, *files):
-                os.close(descriptor)
-            raise _spawn_error(error, spawn) from error
-        except ValueError as error:  # a NUL or an "=" where the system takes none
-            for descriptor in (*pipes, *files):
-                os.close(descriptor)
-            msg = f'the command or a variable of its environment can not be passed on: {error}'
-            raise InvalidCommand(msg) from error
-        for descriptor in (out_end, err_end, *((stdin_end,) if stdin_end >= 0 else ())):
-            os.close(descriptor)
-        for descriptor in (out, err):
+        with contextlib.ExitStack() as ours:  # what the child has taken over is closed here, whatever happens
+            reads: list[int] = []
+            writes: list[int] = []
+            try:
+                for _ in STREAMS:
+                    read, write = os.pipe()
+                    reads.append(read)
+                    writes.append(write)
+                    ours.callback(os.close, write)
+                stdin, source = -1, subprocess.DEVNULL
+                if spawn.stdin:
+                    source, stdin = os.pipe()
+                    reads.append(stdin)
+                    ours.callback(os.close, source)
+                elif by_file:
+                    source = _file_of(line)
+                    ours.callback(os.close, source)
+                popen = subprocess.Popen(
+                    [os.fsencode(word) for word in argv] + ([] if by_file else [line]),
+                    stdin=source,
+                    stdout=writes[0],
+                    stderr=writes[1],
+                    cwd=spawn.cwd,
+                    env=environment,
+                    start_new_session=True,
+                )
+            except (OSError, ValueError) as error:
+                for descriptor in reads:
+                    os.close(descriptor)
+                raise _spawn_error(error, spawn) from error
+        for descriptor in reads[:2]:
             os.set_blocking(descriptor, False)
         return LocalProcess(
             number,
             popen=popen,
-            pidfd=_pidfd(popen.pid),
-            pipes={'stdout': out, 'stderr': err},
+            pidfd=pidfd_of(popen.pid),
+            pipes=dict(zip(STREAMS, reads, strict=False)),
             stdin=stdin,
         )
 
@@ -395,20 +269,27 @@ class LocalProcesses(Processes):
                     break
             else:
                 return local.exit_code is not None
-        seen = dict(local.total)
+        return await self._wait_detached(local, deadline, on_bytes, cancelled)
+
+    async def _wait_detached(
+        self,
+        process: LocalProcess,
+        deadline: float | None,
+        on_bytes: Callable[[StreamType, bytes], Awaitable[None]] | None,
+        cancelled: threading.Event | None,
+    ) -> bool:
+        seen = dict(process.total)
         while True:
-            ended = await self._ended(local, _slice(deadline, on_bytes is not None or cancelled is not None))
+            ended = await self._ended(process, _slice(deadline, polling=bool(on_bytes or cancelled)))
             if ended:
-                await self._sync(local)
+                await self._sync(process)
             if on_bytes is not None:
                 for stream in STREAMS:
-                    while data := (await self.read(local, stream, seen[stream], CHUNK))[1]:
+                    while data := (await self.read(process, stream, seen[stream], CHUNK))[1]:
                         seen[stream] += len(data)
                         await on_bytes(stream, data)
-            if ended:
-                return True
-            if (deadline is not None and time.monotonic() >= deadline) or (cancelled is not None and cancelled.is_set()):
-                return False
+            if ended or _given_up(deadline, cancelled):
+                return ended
 
     async def stream(
         self,
@@ -440,28 +321,34 @@ class LocalProcesses(Processes):
                 if data := _take(process, stream):
                     idle = False
                     yield stream, data
-            now = time.monotonic()
-            if (deadline is not None and now >= deadline) or (cancelled is not None and cancelled.is_set()):
+            if _given_up(deadline, cancelled):
                 return
             if idle:
-                await self._readable(process, ended, _slice(deadline, cancelled is not None))
+                await self._readable(process, ended, _slice(deadline, polling=cancelled is not None))
             else:
                 await asyncio.sleep(0)  # a chatty command must not starve the loop
-        # What was in the pipes when it ended belongs to it, however much its children add meanwhile.
+        async for stream, data in self._rest(process, deadline):
+            yield stream, data
+
+    async def _rest(self, process: LocalProcess, deadline: float | None) -> AsyncGenerator[tuple[StreamType, bytes]]:
+        """What an ended command has left in its pipes."""
         for stream in STREAMS:
+            # What is there now belongs to it, however much its children add meanwhile.
             left = _waiting(process, stream)
             while left > 0 and (data := _take(process, stream, left)):
                 left -= len(data)
                 yield stream, data
         end = min(time.monotonic() + DRAIN, deadline or float('inf'))
-        while process.pipes:
+        quiet = False
+        while process.pipes and not quiet and time.monotonic() < end:
             before = len(process.pipes)
             await readable(process.pipes.values(), min(QUIET, max(0, end - time.monotonic())))
-            chunks = [(stream, data) for stream in STREAMS if (data := _take(process, stream))]
-            for stream, data in chunks:
-                yield stream, data
-            if time.monotonic() >= end or (not chunks and len(process.pipes) == before):
-                break
+            quiet = True
+            for stream in STREAMS:
+                if data := _take(process, stream):
+                    quiet = False
+                    yield stream, data
+            quiet = quiet and len(process.pipes) == before
         self._drain(process)
 
     async def _readable(self, process: LocalProcess, ended: int, timeout: float | None) -> None:
@@ -548,14 +435,14 @@ class LocalProcesses(Processes):
             kept = local.kept[stream]
             return Written(bytes(kept[max(0, len(kept) - limit) :]), local.total[stream])
         await self._sync(local)
-        total = _log_size(local.log, stream)
-        start, tail = _read_log(local.log, stream, max(0, total - limit), limit)
+        total = logs.size(local.log, stream)
+        start, tail = logs.read(local.log, stream, max(0, total - limit), limit)
         return Written(tail, start + len(tail))
 
     async def read(self, process: Process, stream: StreamType, start: int, length: int) -> tuple[int, bytes]:
         local = self._local(process)
         if local.log:
-            return _read_log(local.log, stream, start, length)
+            return logs.read(local.log, stream, start, length)
         kept = local.kept[stream]
         offset = local.total[stream] - len(kept)
         start = max(start, offset)
@@ -595,7 +482,8 @@ class LocalProcesses(Processes):
             while alive and time.monotonic() < end:
                 await asyncio.sleep(min(pause, max(0, end - time.monotonic())))
                 pause = min(2 * pause, 0.05)
-                alive = any([not self._poll(process) for process in processes]) or any(True for _ in marks.marked(low, high))
+                self.reap()
+                alive = any(process.exit_code is None for process in processes) or any(True for _ in marks.marked(low, high))
         finally:
             if alive:
                 self._signal(low, high, processes, signal.SIGKILL)
@@ -633,7 +521,7 @@ class LocalProcesses(Processes):
             Watcher.get().tell('forget', self._key(local))
             await self._sync(local)
             for stream in STREAMS:
-                for offset in _offsets(local.log, stream):
+                for offset in logs.offsets(local.log, stream):
                     with contextlib.suppress(OSError):
                         os.unlink(f'{local.log}.{stream}.{offset}')
         local.kept = {stream: bytearray() for stream in STREAMS}
@@ -710,12 +598,22 @@ def _program(shell: Shell) -> str | None:
 _PROGRAMS: dict[Literal['bash', 'sh'], str] = {}
 
 
-def _spawn_error(error: OSError, spawn: Spawn) -> Exception:
+def _spawn_error(error: OSError | ValueError, spawn: Spawn) -> Exception:
+    if isinstance(error, ValueError):  # a NUL or an "=" where the system takes none
+        return InvalidCommand(f'the command or a variable of its environment can not be passed on: {error}')
     if error.errno == errno.E2BIG:
         return InvalidCommand('the environment is too big for the system (E2BIG); pass fewer or shorter variables')
     if error.filename is not None and os.fsdecode(error.filename) == spawn.cwd:
         return WorkingDirectoryGone(_gone(spawn.cwd, f'can not be entered ({error.strerror})'))
     return SandboxError(f'the system can not start another process ({error.strerror}); stop background commands, or wait')
+
+
+def _absolute(base: str, path: str) -> str:
+    return os.path.abspath(os.path.join(base, path))
+
+
+def _enterable(path: str) -> bool:
+    return os.path.isdir(path) and os.access(path, os.X_OK)
 
 
 def _gone(cwd: str, what: str) -> str:
@@ -753,7 +651,11 @@ def _waiting(process: LocalProcess, stream: StreamType) -> int:
     return max(1, int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder))
 
 
-def _slice(deadline: float | None, polling: bool) -> float | None:
+def _given_up(deadline: float | None, cancelled: threading.Event | None) -> bool:
+    return (deadline is not None and time.monotonic() >= deadline) or (cancelled is not None and cancelled.is_set())
+
+
+def _slice(deadline: float | None, *, polling: bool) -> float | None:
     """How long to wait now: to the deadline, in steps when there is something to look at meanwhile."""
     left = None if deadline is None else max(0.0, deadline - time.monotonic())
     if not polling:
@@ -773,43 +675,6 @@ def _file_of(data: bytes | bytearray) -> int:
         view = view[os.write(descriptor, view) :]
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
-
-
-def _offsets(log: str, stream: StreamType) -> list[int]:
-    folder, _, base = log.rpartition('/')
-    prefix = f'{base}.{stream}.'
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
-    return sorted(int(name[len(prefix) :]) for name in names if name.startswith(prefix) and name[len(prefix) :].isdecimal())
-
-
-def _log_size(log: str, stream: StreamType) -> int:
-    for offset in reversed(_offsets(log, stream)):
-        with contextlib.suppress(OSError):
-            return offset + os.stat(f'{log}.{stream}.{offset}').st_size
-    return 0
-
-
-def _read_log(log: str, stream: StreamType, start: int, length: int) -> tuple[int, bytes]:
-    found = bytearray()
-    first = start
-    for offset in _offsets(log, stream):
-        if not found and offset > first:
-            first = offset  # the head was dropped
-        position = first + len(found) - offset
-        if position < 0 or len(found) == length:
-            break
-        try:
-            descriptor = os.open(f'{log}.{stream}.{offset}', os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except FileNotFoundError:  # dropped just now
-            continue
-        try:
-            found += os.pread(descriptor, length - len(found), position)
-        finally:
-            os.close(descriptor)
-    return first, bytes(found)
 
 
 def _close_descriptors(process: LocalProcess) -> None:

@@ -11,6 +11,7 @@ first command's time.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -19,53 +20,21 @@ import signal
 import socket
 import termios
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-try:
-    import marks
-except ImportError:  # imported as part of the package, for its types and its tests
+if TYPE_CHECKING:
     from anyshell.sandbox import marks
+    from anyshell.sandbox.logs import Log
+else:
+    try:  # the modules beside this file, which runs alone: the package would be slow to import
+        import marks
+        from logs import Log
+    except ImportError:
+        from anyshell.sandbox import marks
+        from anyshell.sandbox.logs import Log
 
 CONTROL, OWNER = 3, 4
 CHUNK = 1 << 20
-SEGMENTS = 4
-"""A log is this many files at most; the oldest one goes when their sum would exceed the limit."""
-
-
-class Log:
-    """One stream on disk: files named `<base>.<offset of the first byte>`, together never more than `limit` bytes."""
-
-    def __init__(self, base: str, limit: int) -> None:
-        self.base = base
-        self.segment = max(1, limit // SEGMENTS)
-        self.total = 0
-        self.offsets: list[int] = []
-        self.file = -1
-        self.room = 0
-
-    def append(self, data: bytes | memoryview) -> None:
-        view = memoryview(data)
-        while view:
-            if not self.room:
-                self._next_segment()
-            count = os.write(self.file, view[: self.room])
-            view = view[count:]
-            self.room -= count
-            self.total += count
-
-    def _next_segment(self) -> None:
-        self.close()
-        if len(self.offsets) == SEGMENTS:
-            os.unlink(f'{self.base}.{self.offsets.pop(0)}')
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        self.file = os.open(f'{self.base}.{self.total}', flags, 0o600)
-        self.offsets.append(self.total)
-        self.room = self.segment
-
-    def close(self) -> None:
-        if self.file >= 0:
-            os.close(self.file)
-            self.file = -1
 
 
 class Pump:
@@ -112,12 +81,13 @@ class Watcher:
 
     def run(self) -> None:
         self.poll.register(CONTROL, select.POLLIN)
-        self.poll.register(OWNER, select.POLLIN)
+        if not os.path.sameopenfile(CONTROL, OWNER):
+            self.poll.register(OWNER, select.POLLIN)
         while True:
             for descriptor, _ in self.poll.poll():
                 if descriptor in self.pumps:
                     self.pump(descriptor)
-                elif (descriptor == OWNER and OWNER_IS_PIDFD) or not self.receive():
+                elif descriptor == OWNER or not self.receive():
                     return
 
     def pump(self, descriptor: int) -> None:
@@ -194,10 +164,8 @@ class Watcher:
         for descriptor in self.keys.get(key, []):
             if descriptor in self.pumps:
                 self.catch_up(descriptor)
-        try:
+        with contextlib.suppress(OSError):  # the caller may have given up
             os.write(reply, b'.')
-        except OSError:  # the caller has given up
-            pass
         os.close(reply)
 
     def catch_up(self, descriptor: int) -> None:
@@ -261,17 +229,12 @@ def remove_tree(directory: str) -> None:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-OWNER_IS_PIDFD = True
-
-
 def main() -> None:
     """Run until the owner ends."""
-    global OWNER_IS_PIDFD  # noqa: PLW0603 - set once, before anything reads it
     os.closerange(5, os.sysconf('SC_OPEN_MAX'))
     os.setsid()
     os.chdir('/')
     os.umask(0o077)
-    OWNER_IS_PIDFD = not os.path.sameopenfile(CONTROL, OWNER)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _terminated)

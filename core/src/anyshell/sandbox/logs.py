@@ -1,0 +1,94 @@
+"""Bounded logs on disk: the writer, which the watcher uses, and the readers.
+
+Standard library only: the watcher process imports this module alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+SEGMENTS = 4
+"""A log is this many files at most; the oldest one goes when their sum would exceed the limit."""
+
+
+class Log:
+    """One stream on disk: files named `<base>.<offset of the first byte>`, together never more than `limit` bytes."""
+
+    def __init__(self, base: str, limit: int) -> None:
+        self.base = base
+        self.segment = max(1, limit // SEGMENTS)
+        self.total = 0
+        self.offsets: list[int] = []
+        self.file = -1
+        self.room: int = 0
+
+    def append(self, data: bytes) -> None:
+        """Write at the end; the oldest segment goes when there is no room.
+
+        Raises:
+            OSError: If the disk is full.
+        """
+        view = memoryview(data)
+        while view:
+            if not self.room:
+                self._next_segment()
+            count = os.write(self.file, view[: self.room])
+            view = view[count:]
+            self.room -= count
+            self.total += count
+
+    def _next_segment(self) -> None:
+        self.close()
+        if len(self.offsets) == SEGMENTS:
+            os.unlink(f'{self.base}.{self.offsets.pop(0)}')
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        self.file = os.open(f'{self.base}.{self.total}', flags, 0o600)
+        self.offsets.append(self.total)
+        self.room = self.segment
+
+    def close(self) -> None:
+        """Close the segment that is being written; what is written stays."""
+        if self.file >= 0:
+            os.close(self.file)
+            self.file = -1
+
+
+def offsets(log: str, stream: str) -> list[int]:
+    """Where the segments of a log begin, in order."""
+    folder, _, base = log.rpartition('/')
+    prefix = f'{base}.{stream}.'
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return sorted(int(name[len(prefix) :]) for name in names if name.startswith(prefix) and name[len(prefix) :].isdecimal())
+
+
+def size(log: str, stream: str) -> int:
+    """How many bytes the stream has written in all, the dropped ones included."""
+    for offset in reversed(offsets(log, stream)):
+        with contextlib.suppress(OSError):
+            return offset + os.stat(f'{log}.{stream}.{offset}').st_size
+    return 0
+
+
+def read(log: str, stream: str, start: int, length: int) -> tuple[int, bytes]:
+    """At most `length` bytes from `start` on, and where they really begin: later when the head was dropped."""
+    found = bytearray()
+    first = start
+    for offset in offsets(log, stream):
+        if not found and offset > first:
+            first = offset  # the head was dropped
+        position = first + len(found) - offset
+        if position < 0 or len(found) == length:
+            break
+        try:
+            descriptor = os.open(f'{log}.{stream}.{offset}', os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:  # dropped just now
+            continue
+        try:
+            found += os.pread(descriptor, length - len(found), position)
+        finally:
+            os.close(descriptor)
+    return first, bytes(found)
