@@ -71,7 +71,8 @@ def _wheel(session: nox.Session, project: str) -> str:
     if project not in _built:
         out = DIST / project
         shutil.rmtree(out, ignore_errors=True)
-        session.run('uv', 'build', '--quiet', '--out-dir', str(out), str(ROOT / project))
+        session.log(f'Building {project} ...')
+        session.run('uv', 'build', '--quiet', '--out-dir', str(out), str(ROOT / project), log=False)
         (_built[project],) = out.glob('*.whl')
     return str(_built[project])
 
@@ -193,7 +194,7 @@ def floors(session: nox.Session) -> None:
     """Test core with the oldest releases of its dependencies that it says it supports."""
     wheel = _wheel(session, 'core')
     session.install(*TESTING)
-    session.install('--resolution', 'lowest-direct', '--reinstall-package', 'anyshell', wheel)
+    session.install('--resolution', 'lowest', '--reinstall-package', 'anyshell', wheel)
     _pytest(session, 'floors', 'tests/core')
 
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import select
 import socket
 import socketserver
 import sys
@@ -314,9 +313,9 @@ class _Connection(BaseHTTPRequestHandler):
             self._start_stream(write_broken_stream(request, answer))
         self._model.hung.set()
         while not self._model.closing.wait(POLL_SECONDS):
-            readable, _, _ = select.select([self.connection], [], [], 0)
-            if readable and not self.connection.recv(1, socket.MSG_PEEK):
-                break
+            with contextlib.suppress(BlockingIOError):  # the client is still there
+                if not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+                    break
         self._model.hung.clear()
 
     def end_headers(self) -> None:
