@@ -24,7 +24,15 @@ PYTHONS = ('3.11', '3.12', '3.13')
 RUNNING = f'{sys.version_info.major}.{sys.version_info.minor}'
 TESTING = ('coverage>=7.10', 'hypothesis', 'psutil', 'pytest>=8.4')
 # Core's modules that do no I/O: every line and every branch of them is tested.
-PURE = ('environment.py', 'errors.py', 'options.py', 'output.py', 'policy/*.py', 'tools.py')
+PURE = (
+    'environment.py',
+    'errors.py',
+    'options.py',
+    'output.py',
+    'policy/*.py',
+    'tools.py',
+    'waiting.py',
+)
 
 nox.needs_version = '>=2025.2.9'
 nox.options.default_venv_backend = 'uv'

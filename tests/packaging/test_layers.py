@@ -30,8 +30,9 @@ LAYERS: dict[str, set[str]] = {
     'output': {'errors'},
     'policy': {'errors'},
     'sandbox': {'errors'},
+    'waiting': {'errors'},
     'cwd': {'errors', 'sandbox'},
-    'jobs': {'cwd', 'errors', 'result', 'sandbox'},
+    'jobs': {'cwd', 'errors', 'result', 'sandbox', 'waiting'},
     'options': {'errors', 'policy', 'result'},
     'tools': {'errors', 'output'},
 }
