@@ -35,7 +35,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequen
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 from anyshell.errors import CommandDenied, OptionError
 from anyshell.options import ShellOptions
@@ -43,7 +43,7 @@ from anyshell.policy import Policy
 from anyshell.sandbox import LocalSandbox
 from anyshell.session import ShellSession
 from anyshell.testing.openai_server import Answer, Failure, Hang, OpenAIServer, Script
-from anyshell.testing.openai_wire import Calls, ModelRequest
+from anyshell.testing.openai_wire import ModelRequest
 
 T = TypeVar('T')
 Call: TypeAlias = tuple[str, Mapping[str, object]]
@@ -99,17 +99,25 @@ class AdapterContract(ABC):
 
     def test_tools_are_those_of_core(self) -> None:
         """Names, descriptions and parameters; for equal options equal in every framework."""
-        for options in ({}, {'persist_cwd': True, 'allowed_commands': ['git status', 'ls'], 'default_timeout': 5.0}):
+        limited = {
+            'persist_cwd': True,
+            'allowed_commands': ['git status', 'ls'],
+            'max_timeout': 5.0,
+        }
+        choices: list[dict[str, Any]] = [{}, limited]
+        for options in choices:
             server = self.play(['Hello.'], **options)
             with self.session(**options) as session:
                 expected = {
-                    tool.name: (tool.description, bare(tool.arguments.model_json_schema())) for tool in session.tools
+                    tool.name: (tool.description, bare(tool.arguments.model_json_schema()))
+                    for tool in session.tools
                 }
 
             (request,) = server.requests
             offered = request.tools
             assert {
-                name: (tool.get('description'), bare(tool['parameters'])) for name, tool in offered.items()
+                name: (tool.get('description'), bare(tool['parameters']))
+                for name, tool in offered.items()
             } == expected
 
     def test_texts_are_those_of_core(self) -> None:
@@ -199,7 +207,9 @@ class AdapterContract(ABC):
         """A missing argument, ten times, and one of a wrong type."""
         wrong: list[Answer] = [[('run_command', {'line': 'ls'})] for _ in range(9)]
 
-        server = self.play([*wrong, [('check_command', {'command_id': ['j1']})], [run('echo recovered')], 'Done.'])
+        server = self.play(
+            [*wrong, [('check_command', {'command_id': ['j1']})], [run('echo recovered')], 'Done.']
+        )
 
         *explained, last = server.tool_results()
         assert all('command' in text for text in explained)
@@ -221,7 +231,8 @@ class AdapterContract(ABC):
     def test_takes_every_option_and_says_at_once_what_is_not_allowed(self) -> None:
         """The keywords are those of `ShellOptions`."""
         keywords = {
-            field.name: field.default if field.default is not MISSING else None for field in fields(ShellOptions)
+            field.name: field.default if field.default is not MISSING else None
+            for field in fields(ShellOptions)
         }
         with OpenAIServer([]) as server:
             self.agent(server.base_url, **keywords)
@@ -293,7 +304,7 @@ class AdapterContract(ABC):
         for name in ('left', 'right'):
             last = [request for request in server.requests if request.prompt == name][-1]
             *_, directory, job = last.tool_results.values()
-            assert directory == f'[stdout]\n{os.path.join(self.workdir, name)}\n'  # noqa: PTH118 - text of a shell
+            assert directory == f'[stdout]\n{os.path.join(self.workdir, name)}\n'
             assert job == f'[status: running]\n[stdout]\njob of {name}\n'
         assert self.gone()
 
@@ -309,7 +320,14 @@ class AdapterContract(ABC):
     def test_next_run_starts_afresh(self) -> None:
         """In the first directory, with no job of the run before."""
         Path(self.workdir, 'below').mkdir()
-        turns = [[run('cd below; pwd')], [start(self.nap)], 'Done.', [run('pwd')], [check('j1')], 'Done.']
+        turns = [
+            [run('cd below; pwd')],
+            [start(self.nap)],
+            'Done.',
+            [run('pwd')],
+            [check('j1')],
+            'Done.',
+        ]
         with OpenAIServer(turns) as server:
             agent = self.agent(server.base_url, cwd=self.workdir, persist_cwd=True)
             bounded(self.run(agent, 'First.'))
@@ -340,13 +358,21 @@ class AdapterContract(ABC):
                 raise ZeroDivisionError
 
         with contextlib.suppress(Exception):  # some go on, others raise an error of their own
-            self.play([[start(self.nap)], [run(self.is_up())], [run('echo boom')], 'Done.'], on_command=fail_on_boom)
+            self.play(
+                [[start(self.nap)], [run(self.is_up())], [run('echo boom')], 'Done.'],
+                on_command=fail_on_boom,
+            )
 
         assert self.gone()
 
     def test_run_that_is_cancelled_leaves_nothing(self) -> None:
         """While a command runs and a job too."""
-        turns: list[Answer] = [[start(self.nap)], [run(self.is_up())], [run(f'touch begun; {self.nap}')], 'Done.']
+        turns: list[Answer] = [
+            [start(self.nap)],
+            [run(self.is_up())],
+            [run(f'touch begun; {self.nap}')],
+            'Done.',
+        ]
         with OpenAIServer(turns) as server:
             agent = self.agent(server.base_url, cwd=self.workdir)
 
@@ -362,7 +388,11 @@ class AdapterContract(ABC):
 
     def test_stream_that_is_closed_early_leaves_nothing(self) -> None:
         """While the model is still speaking."""
-        turns: list[Answer] = [[start(self.nap)], [run(self.is_up())], Hang(after='And now I will tell you all. ' * 9)]
+        turns: list[Answer] = [
+            [start(self.nap)],
+            [run(self.is_up())],
+            Hang(after='And now I will tell you all. ' * 9),
+        ]
         with OpenAIServer(turns) as server:
             agent = self.agent(server.base_url, cwd=self.workdir)
 
@@ -383,14 +413,20 @@ class AdapterContract(ABC):
         """With its directory and its jobs."""
         Path(self.workdir, 'below').mkdir()
         with self.session(persist_cwd=True) as session:
-            self.play([[run('cd below')], [start(self.nap)], [run(self.is_up())], 'Done.'], session=session)
+            self.play(
+                [[run('cd below')], [start(self.nap)], [run(self.is_up())], 'Done.'],
+                session=session,
+            )
             alive = not self.gone(within=0)
             server = self.play([[run('pwd')], [check('j1')], 'Done.'], session=session)
             closed = session.closed
 
         assert alive
         assert not closed
-        assert server.tool_results() == (f'[stdout]\n{self.workdir}/below\n', '[status: running]\n(no output yet)')
+        assert server.tool_results() == (
+            f'[stdout]\n{self.workdir}/below\n',
+            '[status: running]\n(no output yet)',
+        )
 
     def test_session_that_is_handed_in_outlives_an_error(self) -> None:
         """The caller decides when it ends."""
@@ -410,7 +446,11 @@ class AdapterContract(ABC):
             await sandbox.aclose()
             return result.stdout
 
-        server = self.play([[start(self.nap)], [run(self.is_up())], [run('pwd')], 'Done.'], cwd='.', sandbox=sandbox)
+        server = self.play(
+            [[start(self.nap)], [run(self.is_up())], [run('pwd')], 'Done.'],
+            cwd='.',
+            sandbox=sandbox,
+        )
 
         assert server.tool_results()[1:] == ('[stdout]\nup\n', f'[stdout]\n{self.workdir}\n')
         assert self.gone()
@@ -425,7 +465,7 @@ class AdapterContract(ABC):
         """Give the rule directories of its own; temporary files of this process go there too."""
         self._folder = tempfile.TemporaryDirectory(prefix='adapter-contract-')
         home = os.path.realpath(self._folder.name)
-        self.workdir = os.path.join(home, 'work')  # noqa: PTH118 - text that a shell prints
+        self.workdir = os.path.join(home, 'work')
         self._temporary = Path(home, 'tmp')
         self._before = tempfile.tempdir
         Path(self.workdir).mkdir()
@@ -456,7 +496,8 @@ class AdapterContract(ABC):
 
     def session(self, **options: Any) -> ShellSession:
         """A session of core in the rule's directory."""
-        return ShellSession(ShellOptions(**{'cwd': self.workdir, **options}))
+        keywords: dict[str, Any] = {'cwd': self.workdir, **options}
+        return ShellSession(ShellOptions(**keywords))
 
     def core(self, calls: Sequence[Call], **options: Any) -> tuple[str, ...]:
         """What core itself says to these calls."""
@@ -491,7 +532,9 @@ class AdapterContract(ABC):
         """Whether no process of this rule is left, and no file, after at most `within` seconds."""
         end = time.monotonic() + within
         while True:
-            listed = subprocess.run(['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True)
+            listed = subprocess.run(
+                ['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True
+            )
             if self.nap not in listed.stdout and not any(self._temporary.iterdir()):
                 return True
             if time.monotonic() >= end:
@@ -542,10 +585,14 @@ async def until(true: Callable[[], bool], task: asyncio.Task[Any]) -> None:
 
 def _untitled(value: Any) -> Any:
     if isinstance(value, dict):
-        items: dict[str, Any] = value
+        items = cast('dict[str, Any]', value)
         # A property may be called `title`; its value is a schema then, not a text.
-        return {key: _untitled(item) for key, item in items.items() if key != 'title' or not isinstance(item, str)}
+        return {
+            key: _untitled(item)
+            for key, item in items.items()
+            if key != 'title' or not isinstance(item, str)
+        }
     if isinstance(value, list):
-        parts: list[Any] = value
+        parts = cast('list[Any]', value)
         return [_untitled(part) for part in parts]
     return value
