@@ -34,7 +34,8 @@ LAYERS: dict[str, set[str]] = {
     'cwd': {'errors', 'sandbox'},
     'jobs': {'cwd', 'errors', 'result', 'sandbox', 'waiting'},
     'options': {'errors', 'policy', 'result'},
-    'tools': {'errors', 'output'},
+    'live': {'sandbox'},
+    'tools': {'errors', 'live', 'output'},
 }
 LAYERS['session'] = {*LAYERS}
 

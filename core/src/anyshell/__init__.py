@@ -18,7 +18,7 @@ from anyshell.errors import (
     UnknownCommandID,
     WorkingDirectoryGone,
 )
-from anyshell.options import ShellOptions
+from anyshell.options import ShellKeywords, ShellOptions
 from anyshell.policy import Decision, Policy, Verdict
 from anyshell.result import CommandResult
 from anyshell.sandbox import (
@@ -60,6 +60,7 @@ __all__ = [
     'SandboxTimeoutError',
     'SandboxUnavailable',
     'SessionClosed',
+    'ShellKeywords',
     'ShellOptions',
     'ShellSession',
     'StreamChunk',

@@ -23,9 +23,11 @@ builtin that it resembles, so that code which knows nothing of anyshell still ca
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from anyshell.policy import Verdict
 
 __all__ = [
@@ -77,6 +79,31 @@ class ApprovalRequired(CommandError, PermissionError):
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict.reason)
         self.verdict = verdict
+
+    def request(self, tool: str, arguments: Mapping[str, object]) -> dict[str, Any]:
+        """What a person needs to decide, as plain data that survives JSON.
+
+        Args:
+            tool: The tool's name.
+            arguments: The arguments of the call.
+        """
+        return {
+            'tool': tool,
+            'arguments': dict(arguments),
+            'command': arguments.get('command', ''),
+            'part': self.verdict.command,
+            'reason': self.verdict.reason,
+            'rule': self.verdict.rule,
+        }
+
+    def refused(self, message: str = '') -> str:
+        """The text for the model when a person has said no, with that person's message."""
+        said = f': {message}' if message else '.'
+        return f'A person denied this command{said}\nIt has not run.'
+
+    def unanswered(self) -> str:
+        """The text for the model when nobody is there to ask."""
+        return f'{self} Nobody is there to approve it, so it is denied.'
 
 
 class InvalidCommand(CommandError, ValueError):

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, TypedDict, cast
 
 from anyshell.errors import OptionError
 from anyshell.policy import DEFAULT_DENIED_COMMANDS, Policy, Verdict
@@ -114,6 +114,34 @@ class ShellOptions:
             unresolved=self.unresolved,
             shell=shell,
         )
+
+
+class ShellKeywords(TypedDict, total=False):
+    """The settings as keyword arguments, for a signature: `**options: Unpack[ShellKeywords]`."""
+
+    cwd: str | Path
+    allowed_commands: Sequence[str]
+    denied_commands: Sequence[str]
+    denied_operators: Sequence[str]
+    default_timeout: float
+    max_output_chars: int
+    persist_cwd: bool
+    allow_interactive: bool
+    env: Mapping[str, str] | None
+    denied_env_patterns: Sequence[str]
+    ask_commands: Sequence[str]
+    unresolved: Literal['deny', 'ask', 'allow']
+    on_ask: Literal['ask', 'deny']
+    shell: Literal['bash', 'sh'] | None
+    on_timeout: Literal['kill', 'background']
+    max_timeout: float | None
+    max_log_bytes: int
+    max_jobs: int
+    clean_output: bool
+    noninteractive_env: bool
+    tool_set: Literal['full', 'spec']
+    kill_grace: float
+    on_command: Callable[[Verdict, CommandResult | None], None] | None
 
 
 def option_names() -> tuple[str, ...]:

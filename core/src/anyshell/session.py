@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import math
 import os
@@ -249,7 +250,7 @@ class ShellSession:
         verdict = self.policy(shell).check(command)
         if verdict.decision is Decision.ASK and not call.approved:
             if self.options.on_ask == 'deny':
-                nobody = f'{verdict.reason} Nobody is there to approve it.'
+                nobody = ApprovalRequired(verdict).unanswered()
                 verdict = replace(verdict, decision=Decision.DENY, reason=nobody)
             else:
                 logger.info('a command needs an approval (rule %s)', verdict.rule)
@@ -369,7 +370,8 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
         except BaseException as error:  # noqa: BLE001 - handed over to the caller, whatever it is
             failed.append(error)
 
-    thread = threading.Thread(target=work, name='anyshell-run-sync')
+    # With the caller's context: a framework finds its run there, a tracer its span.
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), name='anyshell-run-sync')
     thread.start()
     thread.join()
     if failed:

@@ -6,13 +6,14 @@ is not so; with equal options it is equal in every framework.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from anyshell import output
+from anyshell.live import live
 
 if TYPE_CHECKING:
     import threading
@@ -155,9 +156,33 @@ class Tool:
             try:
                 arguments = self.arguments.model_validate(arguments)
             except ValidationError as error:
-                return Reply(output.error(self._wrong(error)), is_error=True)
+                return Reply(self.wrong_arguments(error), is_error=True)
         call = Call(call_id=call_id, approved=approved, on_output=on_output, cancelled=cancelled)
         return await self._run(arguments, call)
+
+    def stream(
+        self,
+        arguments: Mapping[str, Any] | BaseModel,
+        *,
+        call_id: str | None = None,
+        approved: bool = False,
+        cancelled: threading.Event | None = None,
+    ) -> AsyncGenerator[StreamChunk | Reply]:
+        """Call the tool and yield its output while it runs, then its reply.
+
+        Pieces come in order, put together 20 times a second. Of more than 65,536 characters in between the last ones
+        come, under a line that says so: who listens never slows the command. Arguments and errors are those of `call`;
+        closing the generator early ends the command.
+        """
+        return live(
+            lambda on_output: self.call(
+                arguments, call_id=call_id, approved=approved, on_output=on_output, cancelled=cancelled
+            )
+        )
+
+    def wrong_arguments(self, error: ValidationError) -> str:
+        """The text for the model when its arguments are not those of this tool."""
+        return output.error(self._wrong(error))
 
     def _wrong(self, error: ValidationError) -> str:
         found = '; '.join(
