@@ -30,7 +30,7 @@ LAYERS: dict[str, set[str]] = {
     'output': {'errors'},
     'policy': {'errors'},
     'sandbox': {'errors'},
-    'waiting': {'errors'},
+    'waiting': {'errors', 'sandbox'},
     'cwd': {'errors', 'sandbox'},
     'jobs': {'cwd', 'errors', 'result', 'sandbox', 'waiting'},
     'options': {'errors', 'policy', 'result'},

@@ -10,6 +10,10 @@ directory stays as it was.
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from anyshell.sandbox.base import Processes, Shell
 
 _RECORD = """\
 __anyshell_cwd() {{
@@ -70,3 +74,46 @@ def last_directory(record: bytes) -> str | None:
         return None
     path = entries[-2].removesuffix(b'\n')
     return path.decode('utf-8', 'surrogateescape') if path.startswith(b'/') else None
+
+
+class Directory:
+    """The working directory of a session: where the next command starts, and the reader of what the last one recorded.
+
+    Args:
+        processes: Where commands run.
+        path: The first directory; relative to the sandbox's own.
+        persist: Whether a `cd` holds for later commands.
+    """
+
+    def __init__(self, processes: Processes, path: str, *, persist: bool) -> None:
+        self._processes = processes
+        self._first = path
+        self._absolute = False
+        self._records = 0
+        self.path = path
+        self.persist = persist
+
+    async def start(self) -> str:
+        """The absolute directory that the next command starts in."""
+        if not self._absolute:
+            self._first = self.path = await self._processes.resolve(self._first)
+            self._absolute = True
+        return self.path
+
+    def reset(self) -> bool:
+        """Go back to the first directory; `False` when that is where we are."""
+        moved = self.path != self._first
+        self.path = self._first
+        return moved
+
+    async def recorder(self, shell: Shell) -> tuple[str, str]:
+        """The name of a new record and the preamble that writes it."""
+        self._records += 1
+        name = f'{self._records}.cwd'
+        return name, recorder(f'{await self._processes.directory()}/{name}', shell)
+
+    async def follow(self, name: str) -> None:
+        """Take over what a command recorded; something that is no directory is ignored."""
+        found = last_directory(await self._processes.read_private(name))
+        if found is not None and found != self.path and await self._processes.is_directory(found):
+            self.path = found

@@ -8,28 +8,34 @@ stop reaches it. State is plain data: every method may be called from another lo
 from __future__ import annotations
 
 import asyncio
+import codecs
 import inspect
 import threading
 import time
 from collections import deque
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from anyshell import cwd as directories
 from anyshell.errors import JobsRefused, UnknownCommandID
 from anyshell.result import CommandResult
 from anyshell.sandbox.base import StreamChunk
 from anyshell.sandbox.capture import Decoder, decode_tail
+from anyshell.waiting import Condition, Search
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
-    from anyshell.sandbox.base import Process, Processes, Shell, Spawn, StreamType
+    from anyshell.sandbox.base import Process, Processes, Spawn, StreamType
 
 CANCEL_GRACE = 0.5
 """Seconds between SIGTERM and SIGKILL when the caller is cancelled: somebody waits for us to leave."""
+
+STREAMS: tuple[StreamType, StreamType] = ('stdout', 'stderr')
+
+MAX_LINES = 2000
+"""The most lines of one stream that one look at a log gives."""
 
 BYTES_PER_CHAR = 4
 """UTF-8 takes at most this many (RFC 3629)."""
@@ -37,7 +43,18 @@ BYTES_PER_CHAR = 4
 
 @dataclass(slots=True)
 class Job:
-    """A command that was started and that a model can look at and stop by its ID."""
+    """A command that was started and that a model can look at and stop by its ID.
+
+    Attributes:
+        id: Short, and unique within the session.
+        command: As it was given.
+        cwd: The directory it started in.
+        process: The sandbox's handle.
+        started: When, by `time.monotonic()`.
+        ended: When it was first seen to have ended.
+        background: `False` for a command that was waited for and is kept because its output was cut.
+        seen: How much of each stream a `since='last'` has shown.
+    """
 
     id: str
     command: str
@@ -45,7 +62,8 @@ class Job:
     process: Process
     started: float = field(default_factory=time.monotonic)
     ended: float | None = None
-    stopped: bool = False
+    background: bool = True
+    seen: dict[StreamType, int] = field(default_factory=lambda: dict.fromkeys(STREAMS, 0))
 
 
 class Turns:
@@ -81,11 +99,21 @@ class Jobs:
         processes: Where they run; closed with this object.
         max_jobs: The most background commands at a time.
         max_output_chars: How much of each stream a `CommandResult` holds.
+        max_log_bytes: How much output of commands that were waited for stays readable after it was cut.
         kill_grace: Seconds between SIGTERM and SIGKILL.
     """
 
-    def __init__(self, processes: Processes, *, max_jobs: int, max_output_chars: int, kill_grace: float) -> None:
+    def __init__(
+        self,
+        processes: Processes,
+        *,
+        max_jobs: int,
+        max_output_chars: int,
+        max_log_bytes: int,
+        kill_grace: float,
+    ) -> None:
         self._processes = processes
+        self._max_log_bytes = max_log_bytes
         self._max_jobs = max_jobs
         self._limit = max_output_chars
         self._grace = kill_grace
@@ -100,6 +128,7 @@ class Jobs:
         *,
         timeout: float,
         background: bool = False,
+        keep_cut: bool = False,
         on_output: Callable[[StreamChunk], Awaitable[None] | None] | None = None,
         cancelled: threading.Event | None = None,
     ) -> CommandResult:
@@ -111,6 +140,7 @@ class Jobs:
             spawn: What to run.
             timeout: Seconds.
             background: Whether the command goes on as a job when its time is up.
+            keep_cut: Whether output that is longer than what the result holds stays readable by a job ID.
             on_output: Gets each piece of output in this task, as it comes.
             cancelled: When it is set, the command is ended and what it wrote is returned.
         """
@@ -132,7 +162,9 @@ class Jobs:
                 job = self._publish(spawn, process, started)
                 return await self._result(job, timed_out=timeout)
             if not ended:
-                await self._processes.terminate(process, grace=CANCEL_GRACE if taken_back else self._grace)
+                await self._processes.terminate(
+                    process, grace=CANCEL_GRACE if taken_back else self._grace
+                )
                 await self._processes.wait(process, timeout=1)
             result = await self._facts(
                 spawn,
@@ -142,6 +174,9 @@ class Jobs:
                 cancelled=taken_back,
             )
             ended = True
+            if result.truncated and keep_cut:
+                keep = True
+                return replace(result, job_id=await self._keep(spawn, process, started))
             return result
         finally:
             if not keep:
@@ -149,36 +184,144 @@ class Jobs:
                     await self._processes.terminate(process, grace=CANCEL_GRACE)
                 await self._processes.forget(process)
 
-    async def start(self, spawn: Spawn, *, call_id: str | None = None) -> CommandResult:
+    async def start(
+        self,
+        spawn: Spawn,
+        *,
+        call_id: str | None = None,
+        ready: Condition | None = None,
+        ready_timeout: float = 0.0,
+    ) -> CommandResult:
         """Start a background command; the same `call_id` starts it once.
 
+        Args:
+            spawn: What to run.
+            call_id: The framework's ID of the call.
+            ready: What to wait for before returning; the command's end always ends the wait.
+            ready_timeout: Seconds to wait at most.
+
         Raises:
-            JobsRefused: If `max_jobs` commands are running.
+            JobsRefused: If `max_jobs` commands are running, or somebody else has the port that would mean "ready".
         """
         async with self._starts.turn():
-            if call_id is not None and (known := self._jobs.get(self._by_call.get(call_id, ''))):
-                return await self._result(known)
-            await self._make_room()
-            process = await self._processes.spawn(spawn)
-            try:
-                await self._processes.detach(process)
-                job = self._publish(spawn, process, time.monotonic())
-            except BaseException:
-                await self._processes.terminate(process, grace=CANCEL_GRACE)
-                raise
-            if call_id is not None:
-                self._by_call[call_id] = job.id
+            job = self._jobs.get(self._by_call.get(call_id, '')) if call_id is not None else None
+            if job is None:
+                job = await self._start(spawn, ready)
+                if call_id is not None:
+                    self._by_call[call_id] = job.id
+        if ready is None:
             return CommandResult(command=job.command, exit_code=None, cwd=job.cwd, job_id=job.id)
+        return await self._report(job, ready, ready_timeout)
 
-    async def check(self, command_id: str) -> CommandResult:
-        """The state and the output so far of a background command.
+    async def _start(self, spawn: Spawn, ready: Condition | None) -> Job:
+        await self._make_room()
+        if (
+            ready is not None
+            and ready.kind == 'port'
+            and ready.number in await self._processes.listening()
+        ):
+            raise JobsRefused(
+                f'something already listens on port {int(ready.number)}, so nothing was started; '
+                'stop that first, or use another port'
+            )
+        process = await self._processes.spawn(spawn)
+        try:
+            await self._processes.detach(process)
+            return self._publish(spawn, process, time.monotonic())
+        except BaseException:
+            await self._processes.terminate(process, grace=CANCEL_GRACE)
+            raise
+
+    async def check(
+        self,
+        command_id: str,
+        *,
+        until: Condition | None = None,
+        wait: float = 0.0,
+        since_last: bool = False,
+    ) -> CommandResult:
+        """The state and the output of a background command.
+
+        Args:
+            command_id: Its ID.
+            until: What to wait for; the command's end always ends the wait.
+            wait: Seconds to wait at most.
+            since_last: Whether only output that no such call has shown yet is wanted.
+
+        Raises:
+            UnknownCommandID: If the ID names none.
+        """
+        job = self._get(command_id)
+        return await self._report(job, until, wait, since_last=since_last)
+
+    async def send(self, command_id: str, text: str) -> CommandResult:
+        """Write to the standard input of a background command that was started with one.
+
+        Raises:
+            UnknownCommandID: If the ID names none.
+            InvalidCommand: If it has no open standard input.
+        """
+        job = self._get(command_id)
+        await self._processes.send(job.process, text.encode())
+        # An answer takes a moment; a program that stays silent costs no more than that.
+        await self._wait_for(job, Condition('quiet:0.2', 'quiet', number=0.2), 1.0, None)
+        return await self._report(job, None, 0.0)
+
+    async def lines(
+        self, command_id: str, first: int, last: int | None
+    ) -> tuple[Job, dict[StreamType, list[str]]]:
+        """Some lines of a command's whole output, as far as the log still has them.
+
+        Args:
+            command_id: Its ID.
+            first: The number of the first line of each stream, from 1; negative counts from the end.
+            last: The number of the last line; `None` for the end.
 
         Raises:
             UnknownCommandID: If the ID names none.
         """
         job = self._get(command_id)
         await self._look(job, timeout=0)
-        return await self._result(job)
+        return job, {
+            stream: await self._lines(job.process, stream, first, last) for stream in STREAMS
+        }
+
+    async def _lines(
+        self, process: Process, stream: StreamType, first: int, last: int | None
+    ) -> list[str]:
+        found: deque[str] = deque(maxlen=min(-first, MAX_LINES) if first < 0 else MAX_LINES)
+        number = 0
+        async for line in self._every_line(process, stream):
+            number += 1
+            if first < 0 or (
+                number >= first and (last is None or number <= last) and len(found) < MAX_LINES
+            ):
+                found.append(line)
+            if last is not None and number >= last:
+                break
+        return list(found)
+
+    async def _every_line(self, process: Process, stream: StreamType) -> AsyncGenerator[str]:
+        decoder, rest, position = Decoder(), '', 0
+        await self._processes.written(process, stream, 0)
+        while True:
+            start, data = await self._processes.read(process, stream, position, 1 << 20)
+            position = start + len(data)
+            *lines, rest = (rest + decoder.decode(stream, data, final=not data)).split('\n')
+            for line in lines:
+                yield line
+            if not data:
+                break
+        if rest:
+            yield rest
+
+    async def states(self) -> list[tuple[Job, bool]]:
+        """Every background command, and whether it has ended."""
+        return [
+            (job, await self._look(job, timeout=0))
+            for job in tuple(self._jobs.values())
+            if job.background
+        ]
 
     async def stop(self, command_id: str) -> CommandResult:
         """End a background command with all that it started; one that has ended is left as it is.
@@ -189,7 +332,6 @@ class Jobs:
         job = self._get(command_id)
         # A command that has ended may have left children: they are part of what is stopped.
         await self._processes.terminate(job.process, grace=self._grace)
-        job.stopped = True
         await self._look(job, timeout=1)
         return await self._result(job)
 
@@ -214,19 +356,74 @@ class Jobs:
         self._jobs[job.id] = job
         return job
 
+    async def _keep(self, spawn: Spawn, process: Process, started: float) -> str:
+        """Keep the output of a command that was waited for; the oldest ones go when all together are too big."""
+        await self._processes.detach(process)
+        job = self._publish(spawn, process, started)
+        job.background = False
+        job.ended = time.monotonic()
+        left = self._max_log_bytes
+        for kept in [job for job in reversed(self._jobs.values()) if not job.background]:
+            left -= sum([await self._size(kept, stream) for stream in STREAMS])
+            if left < 0 and kept is not job:
+                await self._forget(kept)
+        return job.id
+
+    async def _size(self, job: Job, stream: StreamType) -> int:
+        return min(
+            self._max_log_bytes, (await self._processes.written(job.process, stream, 0)).total
+        )
+
+    async def _forget(self, job: Job) -> None:
+        del self._jobs[job.id]
+        await self._processes.forget(job.process)
+
     async def _make_room(self) -> None:
-        running = [job for job in tuple(self._jobs.values()) if not await self._look(job, timeout=0)]
+        states = await self.states()
+        running = [job.id for job, ended in states if not ended]
         if len(running) >= self._max_jobs:
-            msg = (
+            raise JobsRefused(
                 f'{len(running)} background commands are running, which is the limit (max_jobs={self._max_jobs}); '
-                f'stop one with stop_command first. Running: {", ".join(job.id for job in running)}'
+                f'stop one with stop_command first. Running: {", ".join(running)}'
             )
-            raise JobsRefused(msg)
         # Ended jobs stay readable, but not for ever: the oldest ones go.
-        ended = [job for job in self._jobs.values() if job.ended is not None]
-        for job in ended[: max(0, len(ended) - self._max_jobs)]:
-            await self._processes.forget(job.process)
-            del self._jobs[job.id]
+        finished = [job for job, ended in states if ended]
+        for job in finished[: max(0, len(finished) - self._max_jobs)]:
+            await self._forget(job)
+
+    async def _report(
+        self, job: Job, until: Condition | None, seconds: float, *, since_last: bool = False
+    ) -> CommandResult:
+        met = (
+            None
+            if until is None
+            else await self._wait_for(job, until, seconds, job.seen if since_last else None)
+        )
+        await self._look(job, timeout=0)
+        result = await (self._news(job) if since_last else self._result(job))
+        return result if until is None else replace(result, condition=until.text, condition_met=met)
+
+    async def _wait_for(
+        self, job: Job, condition: Condition, seconds: float, since: Mapping[StreamType, int] | None
+    ) -> bool:
+        """Wait until the condition holds, the command has ended, or the time is up; `True` when it holds."""
+        end = time.monotonic() + seconds
+        search = Search(self._processes, job.process, condition, since)
+        pause = 0.02
+        while True:
+            ended = await self._look(job, timeout=min(pause, max(0.0, end - time.monotonic())))
+            if await self._holds(condition, search, ended=ended):
+                return True
+            if ended or time.monotonic() >= end:
+                return False
+            pause = min(1.5 * pause, 0.25)
+
+    async def _holds(self, condition: Condition, search: Search, *, ended: bool) -> bool:
+        if condition.kind == 'exit':
+            return ended
+        if condition.kind == 'port':
+            return not ended and condition.number in await self._processes.listening()
+        return await search.step()
 
     async def _look(self, job: Job, *, timeout: float) -> bool:
         """Whether the job has ended, after waiting `timeout` seconds for it."""
@@ -236,6 +433,26 @@ class Jobs:
 
     async def _result(self, job: Job, *, timed_out: float | None = None) -> CommandResult:
         stdout, stderr, truncated = await self._output(job.process)
+        return self._of(job, stdout, stderr, truncated=truncated, timed_out=timed_out)
+
+    async def _news(self, job: Job) -> CommandResult:
+        """What no `since='last'` has shown yet; half a character at the end waits for its rest."""
+        texts: dict[StreamType, str] = {}
+        truncated = False
+        for stream in STREAMS:
+            total = (await self._processes.written(job.process, stream, 0)).total
+            wanted = max(job.seen[stream], total - BYTES_PER_CHAR * self._limit)
+            start, data = await self._processes.read(job.process, stream, wanted, total - wanted)
+            final = job.ended is not None
+            text, taken = codecs.utf_8_decode(data, 'replace', final)
+            truncated |= start > job.seen[stream] or len(text) > self._limit
+            job.seen[stream] = start + taken
+            texts[stream] = text[-self._limit :]
+        return self._of(job, texts['stdout'], texts['stderr'], truncated=truncated)
+
+    def _of(
+        self, job: Job, stdout: str, stderr: str, *, truncated: bool, timed_out: float | None = None
+    ) -> CommandResult:
         return CommandResult(
             command=job.command,
             exit_code=job.process.exit_code,
@@ -249,7 +466,13 @@ class Jobs:
         )
 
     async def _facts(
-        self, spawn: Spawn, process: Process, started: float, *, timed_out: float | None, cancelled: bool
+        self,
+        spawn: Spawn,
+        process: Process,
+        started: float,
+        *,
+        timed_out: float | None,
+        cancelled: bool,
     ) -> CommandResult:
         stdout, stderr, truncated = await self._output(process)
         return CommandResult(
@@ -267,55 +490,12 @@ class Jobs:
     async def _output(self, process: Process) -> tuple[str, str, bool]:
         texts: dict[StreamType, str] = {}
         truncated = False
-        for stream in ('stdout', 'stderr'):
+        for stream in STREAMS:
             written = await self._processes.written(process, stream, BYTES_PER_CHAR * self._limit)
             text = decode_tail(written.tail, cut=written.total > len(written.tail))
             truncated |= written.total > len(written.tail) or len(text) > self._limit
             texts[stream] = text[-self._limit :]
         return texts['stdout'], texts['stderr'], truncated
-
-
-class Directory:
-    """The working directory of a session: where the next command starts, and the reader of what the last one recorded.
-
-    Args:
-        processes: Where commands run.
-        path: The first directory; relative to the sandbox's own.
-        persist: Whether a `cd` holds for later commands.
-    """
-
-    def __init__(self, processes: Processes, path: str, *, persist: bool) -> None:
-        self._processes = processes
-        self._first = path
-        self._absolute = False
-        self._records = 0
-        self.path = path
-        self.persist = persist
-
-    async def start(self) -> str:
-        """The absolute directory that the next command starts in."""
-        if not self._absolute:
-            self._first = self.path = await self._processes.resolve(self._first)
-            self._absolute = True
-        return self.path
-
-    def reset(self) -> bool:
-        """Go back to the first directory; `False` when that is where we are."""
-        moved = self.path != self._first
-        self.path = self._first
-        return moved
-
-    async def recorder(self, shell: Shell) -> tuple[str, str]:
-        """The name of a new record and the preamble that writes it."""
-        self._records += 1
-        name = f'{self._records}.cwd'
-        return name, directories.recorder(f'{await self._processes.directory()}/{name}', shell)
-
-    async def follow(self, name: str) -> None:
-        """Take over what a command recorded; something that is no directory is ignored."""
-        found = directories.last_directory(await self._processes.read_private(name))
-        if found is not None and found != self.path and await self._processes.is_directory(found):
-            self.path = found
 
 
 def _decoded(

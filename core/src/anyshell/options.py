@@ -75,7 +75,13 @@ class ShellOptions:
 
     def __post_init__(self) -> None:
         _path('cwd', self.cwd)
-        for name in ('allowed_commands', 'denied_commands', 'denied_operators', 'denied_env_patterns', 'ask_commands'):
+        for name in (
+            'allowed_commands',
+            'denied_commands',
+            'denied_operators',
+            'denied_env_patterns',
+            'ask_commands',
+        ):
             setattr(self, name, _strings(name, getattr(self, name)))
         for name in ('persist_cwd', 'allow_interactive', 'clean_output', 'noninteractive_env'):
             _one_of(name, getattr(self, name), (True, False))
@@ -88,12 +94,30 @@ class ShellOptions:
         if self.max_timeout is not None:
             _number('max_timeout', self.max_timeout, 'None or a number of seconds above 0', above=0)
         _number('kill_grace', self.kill_grace, 'a number of seconds, 0 or more', least=0)
-        for name, unit in (('max_output_chars', 'characters'), ('max_log_bytes', 'bytes'), ('max_jobs', 'jobs')):
-            _number(name, getattr(self, name), f'a whole number of {unit}, 1 or more', least=1, whole=True)
+        for name, unit in (
+            ('max_output_chars', 'characters'),
+            ('max_log_bytes', 'bytes'),
+            ('max_jobs', 'jobs'),
+        ):
+            _number(
+                name,
+                getattr(self, name),
+                f'a whole number of {unit}, 1 or more',
+                least=1,
+                whole=True,
+            )
         _environment('env', self.env)
         if self.on_command is not None and not callable(self.on_command):
-            raise OptionError('on_command', self.on_command, 'None or a callable that takes a Verdict and a CommandResult or None')
-        if self.allowed_commands and self.denied_commands and self.denied_commands is not DEFAULT_DENIED_COMMANDS:
+            raise OptionError(
+                'on_command',
+                self.on_command,
+                'None or a callable that takes a Verdict and a CommandResult or None',
+            )
+        if (
+            self.allowed_commands
+            and self.denied_commands
+            and self.denied_commands is not DEFAULT_DENIED_COMMANDS
+        ):
             allowed = 'empty, since allowed_commands is given: set one of the two, not both'
             raise OptionError('denied_commands', list(self.denied_commands), allowed)
         self.policy()  # entries and operators that the policy refuses are refused here, at construction
@@ -152,7 +176,9 @@ def option_names() -> tuple[str, ...]:
 def _path(name: str, value: object) -> None:
     text = os.fspath(cast('os.PathLike[str]', value)) if isinstance(value, os.PathLike) else value
     if not isinstance(text, str) or not text or '\0' in text:
-        raise OptionError(name, cast('object', value), 'the path of a directory, as a str or a Path')
+        raise OptionError(
+            name, cast('object', value), 'the path of a directory, as a str or a Path'
+        )
 
 
 def _environment(option: str, value: object) -> None:
@@ -164,14 +190,22 @@ def _environment(option: str, value: object) -> None:
     for name, text in cast('Mapping[object, object]', value).items():
         # A value may be a secret, so an error never repeats it.
         if not isinstance(name, str) or not name or '=' in name or '\0' in name:
-            raise OptionError(option, name, f'{allowed}; a name is not empty and has no "=" and no NUL')
+            raise OptionError(
+                option, name, f'{allowed}; a name is not empty and has no "=" and no NUL'
+            )
         if not isinstance(text, str) or '\0' in text:
-            raise OptionError(f'{option}[{name!r}]', type(text).__name__, 'a str without NUL characters')
+            raise OptionError(
+                f'{option}[{name!r}]', type(text).__name__, 'a str without NUL characters'
+            )
 
 
 def _strings(name: str, value: object) -> tuple[str, ...]:
     entries = tuple(cast('Sequence[object]', value)) if isinstance(value, Sequence) else ()
-    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(entry, str) for entry in entries):
+    if (
+        not isinstance(value, Sequence)
+        or isinstance(value, str)
+        or not all(isinstance(entry, str) for entry in entries)
+    ):
         raise OptionError(name, cast('object', value), "a list of strings, such as ['git', 'ls']")
     # `tuple()` of a tuple is that tuple: the default deny list stays recognisable as the default.
     return cast('tuple[str, ...]', entries)
@@ -179,7 +213,9 @@ def _strings(name: str, value: object) -> tuple[str, ...]:
 
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
     # By identity or as equal strings: 1 is not True.
-    if not any(value is choice or (isinstance(choice, str) and value == choice) for choice in allowed):
+    if not any(
+        value is choice or (isinstance(choice, str) and value == choice) for choice in allowed
+    ):
         *most, last = map(repr, allowed)
         raise OptionError(name, value, f'{", ".join(most)} or {last}')
 
@@ -193,6 +229,10 @@ def _number(
     above: float = -math.inf,
     whole: bool = False,
 ) -> None:
-    number = math.nan if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)) else value
+    number = (
+        math.nan
+        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float))
+        else value
+    )
     if not math.isfinite(number) or number < least or number <= above:
         raise OptionError(name, value, allowed)

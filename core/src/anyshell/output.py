@@ -5,8 +5,44 @@ The labels and status lines are those of pydantic-ai-harness' Shell, to the lett
 
 from __future__ import annotations
 
+import re
+
 NO_OUTPUT = '(no output)'
 NO_OUTPUT_YET = '(no output yet)'
+NO_NEW_OUTPUT = '(no new output)'
+
+
+_TERMINAL_CODE = re.compile(
+    r'\x1b\[[0-?]*[ -/]*[@-~]'  # control sequences, such as colours (ECMA-48 5.4)
+    r'|\x1b[\]PX^_].*?(?:\x07|\x1b\\|\Z)'  # strings, such as window titles and links
+    r'|\x1b[ -/]*[0-~]',  # other escapes
+    re.DOTALL,
+)
+_ERASE_LINE = re.compile(r'\x1b\[[0-2]?K')
+
+
+def clean(text: str) -> str:
+    """The text as a terminal would show it: without colours and titles, overwritten lines as they were left."""
+    if '\x1b' not in text and '\r' not in text and '\b' not in text:
+        return text
+    return '\n'.join(_shown(line) for line in text.split('\n'))
+
+
+def _shown(line: str) -> str:
+    line = line.removesuffix('\r')
+    if '\r' in line:
+        # A progress bar goes back to the start of the line and writes over what is there.
+        shown = ''
+        for part in line.split('\r'):
+            erased = _ERASE_LINE.search(part) is not None
+            part = _TERMINAL_CODE.sub('', part)  # noqa: PLW2901 - the same part, readable
+            shown = part if erased else part + shown[len(part) :]
+        line = shown
+    else:
+        line = _TERMINAL_CODE.sub('', line)
+    while '\b' in line and (folded := re.sub(r'[^\b]\b|^\b', '', line)) != line:
+        line = folded
+    return line
 
 
 def sections(stdout: str, stderr: str) -> str:
@@ -42,6 +78,7 @@ def run_result(
     timed_out: float | None = None,
     cancelled: bool = False,
     hint: str = '',
+    note: str = '',
 ) -> str:
     """The words for a command that was waited for.
 
@@ -54,9 +91,12 @@ def run_result(
         timed_out: The limit in seconds when it has passed.
         cancelled: Whether the caller took the call back.
         hint: How to read output that was cut.
+        note: A line of advice below the output.
     """
     shown = sections(stdout, stderr)
     body = cut(shown, limit, dropped=dropped, hint=hint) if shown else NO_OUTPUT
+    if note:
+        body = f'{body}\n{note}'
     if timed_out is not None:
         ending = f'[Command timed out after {float(timed_out)}s]'
         return f'{body}\n{ending}' if shown else ending
@@ -65,7 +105,9 @@ def run_result(
     return f'{body}\n[exit code: {exit_code}]' if exit_code else body
 
 
-def moved_to_background(stdout: str, stderr: str, *, command_id: str, seconds: float, limit: int, dropped: bool) -> str:
+def moved_to_background(
+    stdout: str, stderr: str, *, command_id: str, seconds: float, limit: int, dropped: bool
+) -> str:
     """The words for a command that goes on as a job because its time was up (`on_timeout='background'`)."""
     head = (
         f'[status: running] The command is still running after {float(seconds)}s and goes on in the background; it has not failed.\n'
@@ -82,14 +124,70 @@ def started(command: str, command_id: str) -> str:
     return f'Started background command: {command!r}\nID: {command_id}'
 
 
-def status(stdout: str, stderr: str, *, exit_code: int | None, running: bool, limit: int, dropped: bool, hint: str = '') -> str:
+def ready(condition: str, *, met: bool, running: bool, seconds: float) -> str:
+    """The line that says whether what was waited for came."""
+    if met:
+        return f'[ready: {condition} after {seconds:.1f}s]'
+    if running:
+        return f'[not ready: {condition} has not come after {seconds:.1f}s; the command is still running]'
+    return f'[not ready: the command ended before {condition} came]'
+
+
+def listing(rows: list[tuple[str, str, float, int | None]]) -> str:
+    """The words for all background commands: ID, command, seconds since the start, exit code or `None` while it runs."""
+    if not rows:
+        return '(no background commands)'
+    return '\n'.join(
+        f'{command_id}: {f"running for {seconds:.0f}s" if exit_code is None else f"finished, exit code {exit_code}"}: {command!r}'
+        for command_id, command, seconds, exit_code in rows
+    )
+
+
+INSTEAD_OF_SLEEPING = (
+    '[hint: to wait for a background command, do not sleep: check_command(command_id="j1", wait_seconds=60) returns as '
+    'soon as it ends, and with until="port:8000", "output:REGEX" or "quiet:2" as soon as that is so.]'
+)
+
+
+def whole_output(command_id: str) -> str:
+    """The line that says how to read output that was cut."""
+    return (
+        f'[The whole output: check_command(command_id={command_id!r}, lines="1-200"), and so on.]'
+    )
+
+
+def lines(found: dict[str, list[str]]) -> str:
+    """The words for some lines of a log."""
+    return sections('\n'.join(found['stdout']), '\n'.join(found['stderr'])) or '(no such lines)'
+
+
+def status(
+    stdout: str,
+    stderr: str,
+    *,
+    exit_code: int | None,
+    running: bool,
+    limit: int,
+    dropped: bool,
+    empty: str = NO_OUTPUT_YET,
+    hint: str = '',
+) -> str:
     """The words for a job that was looked at."""
     shown = sections(stdout, stderr)
-    body = cut(shown, limit, dropped=dropped, hint=hint) if shown else NO_OUTPUT_YET
+    body = cut(shown, limit, dropped=dropped, hint=hint) if shown else empty
     return _report(f'[status: {"running" if running else "finished"}]', exit_code, body)
 
 
-def stopped(command: str, stdout: str, stderr: str, *, exit_code: int | None, limit: int, dropped: bool, hint: str = '') -> str:
+def stopped(
+    command: str,
+    stdout: str,
+    stderr: str,
+    *,
+    exit_code: int | None,
+    limit: int,
+    dropped: bool,
+    hint: str = '',
+) -> str:
     """The words for a job that was stopped, or had ended before."""
     shown = sections(stdout, stderr)
     body = cut(shown, limit, dropped=dropped, hint=hint) if shown else NO_OUTPUT
@@ -107,5 +205,9 @@ def error(sentence: str) -> str:
 
 def unknown_command_id(command_id: str, known: tuple[str, ...]) -> str:
     """The words for an ID that names no job."""
-    which = f'Known IDs: {", ".join(known)}.' if known else 'start_command has not been called yet, so there are none.'
+    which = (
+        f'Known IDs: {", ".join(known)}.'
+        if known
+        else 'start_command has not been called yet, so there are none.'
+    )
     return f'{error(f"unknown command ID {command_id!r}")}\n{which}'

@@ -19,7 +19,9 @@ class CommandResult:
         cancelled: Whether the caller's `cancelled` event ended it.
         duration: Seconds from the start to the end, or to now.
         cwd: The directory it started in.
-        job_id: The ID of the background command that it is, or has become.
+        job_id: The ID of the background command that it is or has become, or under which output that was cut can be read.
+        condition: What the call waited for, as it was written.
+        condition_met: Whether that came; `None` when nothing was waited for.
     """
 
     command: str
@@ -32,3 +34,5 @@ class CommandResult:
     duration: float = 0.0
     cwd: str = ''
     job_id: str | None = None
+    condition: str | None = None
+    condition_met: bool | None = None

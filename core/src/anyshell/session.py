@@ -7,12 +7,16 @@ import contextvars
 import logging
 import math
 import os
+import posixpath
+import re
 import threading
+import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from anyshell import output
+from anyshell import output, waiting
+from anyshell.cwd import Directory
 from anyshell.environment import NONINTERACTIVE_ENV, visible
 from anyshell.errors import (
     ApprovalRequired,
@@ -24,12 +28,25 @@ from anyshell.errors import (
     UnknownCommandID,
     WorkingDirectoryGone,
 )
-from anyshell.jobs import Directory, Jobs, Turns
+from anyshell.jobs import Jobs, Turns
 from anyshell.options import ShellOptions
 from anyshell.policy import Decision, Verdict
 from anyshell.sandbox.base import Spawn
 from anyshell.sandbox.local import LocalSandbox
-from anyshell.tools import Call, Reply, Tool, tools
+from anyshell.tools import (
+    Call,
+    CheckCommandArguments,
+    CheckCommandArgumentsFull,
+    Reply,
+    RunCommandArguments,
+    RunCommandArgumentsFull,
+    SendInputArguments,
+    StartCommandArguments,
+    StartCommandArgumentsFull,
+    StopCommandArguments,
+    Tool,
+    tools,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
@@ -42,6 +59,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger('anyshell')
 
 T = TypeVar('T')
+
+_SLEEP = re.compile(r'(?:^|[;&|(\n]|\bdo)\s*sleep\s+[0-9]')
 
 
 class ShellSession:
@@ -74,15 +93,19 @@ class ShellSession:
             self._processes,
             max_jobs=options.max_jobs,
             max_output_chars=options.max_output_chars,
+            max_log_bytes=options.max_log_bytes,
             kill_grace=options.kill_grace,
         )
         self._directory = Directory(self._processes, cwd, persist=options.persist_cwd)
         if isinstance(self._sandbox, LocalSandbox):
-            self._directory.path = os.path.join(self._sandbox.cwd, cwd) if sandbox else self._sandbox.cwd
+            self._directory.path = (
+                os.path.join(self._sandbox.cwd, cwd) if sandbox else self._sandbox.cwd
+            )
         self._turns = Turns()
         self._given_policy = policy
         self._policies: dict[Shell, Policy] = {}
         self._closed = False
+        self._advised = False
 
     # -- for code
 
@@ -147,58 +170,86 @@ class ShellSession:
 
     async def run_command(self, command: str, *, timeout_seconds: float | None = None) -> str:
         """Run a command and return the words for a model; raises `CommandDenied` and `ApprovalRequired` only."""
-        return (await self.call_run(command, timeout_seconds, Call())).text
+        arguments = RunCommandArguments(command=command, timeout_seconds=timeout_seconds)
+        return (await self.call_run(arguments, Call())).text
 
     async def start_command(self, command: str) -> str:
         """Start a background command and return the words for a model; raises as `run_command`."""
-        return (await self.call_start(command, Call())).text
+        return (await self.call_start(StartCommandArguments(command=command), Call())).text
 
     async def check_command(self, command_id: str) -> str:
         """Report on a background command in words for a model."""
-        return (await self.call_check(command_id, Call())).text
+        return (await self.call_check(CheckCommandArguments(command_id=command_id), Call())).text
 
     async def stop_command(self, command_id: str) -> str:
         """End a background command and report on it in words for a model."""
-        return (await self.call_stop(command_id, Call())).text
+        return (await self.call_stop(StopCommandArguments(command_id=command_id), Call())).text
 
-    async def call_run(self, command: str, timeout_seconds: float | None, call: Call) -> Reply:
+    async def call_run(self, arguments: RunCommandArguments, call: Call) -> Reply:
         """`run_command` as a tool call."""
         async with _worded() as failed:
-            result = await self._run(command, timeout_seconds, call)
+            workdir = arguments.workdir if isinstance(arguments, RunCommandArgumentsFull) else None
+            result = await self._run(
+                arguments.command, arguments.timeout_seconds, call, workdir=workdir
+            )
             return Reply(self._words(result), _facts(result))
         return failed.reply
 
-    async def call_start(self, command: str, call: Call) -> Reply:
+    async def call_start(self, arguments: StartCommandArguments, call: Call) -> Reply:
         """`start_command` as a tool call."""
         async with _worded() as failed:
-            verdict, spawn = await self._prepare(command, call)
-            result = await self._jobs.start(spawn, call_id=call.call_id)
+            full = arguments if isinstance(arguments, StartCommandArgumentsFull) else None
+            ready = (
+                waiting.parse(full.ready_when, 'ready_when') if full and full.ready_when else None
+            )
+            verdict, spawn = await self._prepare(
+                arguments.command, call, full.workdir if full else None
+            )
+            result = await self._jobs.start(
+                replace(spawn, stdin=full is not None and full.stdin),
+                call_id=call.call_id,
+                ready=ready,
+                ready_timeout=self._seconds('ready_timeout', full.ready_timeout) if full else 0.0,
+            )
             self._audit(verdict, result)
-            assert result.job_id is not None  # noqa: S101 - it was started
-            return Reply(output.started(command, result.job_id), _facts(result))
+            return Reply(self._started_words(result), _facts(result))
         return failed.reply
 
-    async def call_check(self, command_id: str, call: Call) -> Reply:  # noqa: ARG002 - the tools' common signature
+    async def call_check(
+        self, arguments: CheckCommandArguments | CheckCommandArgumentsFull, call: Call
+    ) -> Reply:
         """`check_command` as a tool call."""
         async with _worded() as failed:
             self._open()
-            result = await self._jobs.check(command_id)
-            text = output.status(
-                result.stdout,
-                result.stderr,
-                exit_code=result.exit_code,
-                running=result.exit_code is None,
-                limit=self.options.max_output_chars,
-                dropped=result.truncated,
+            if not isinstance(arguments, CheckCommandArgumentsFull):
+                return self._status(await self._jobs.check(arguments.command_id))
+            if arguments.command_id is None:
+                return await self._listing()
+            if arguments.lines is not None:
+                return await self._lines(arguments.command_id, arguments.lines)
+            wait = (
+                self._seconds('wait_seconds', arguments.wait_seconds)
+                if arguments.wait_seconds
+                else 0.0
             )
-            return Reply(text, _facts(result))
+            until = waiting.parse(arguments.until, 'until')
+            since_last = arguments.since == 'last'
+            result = await self._jobs.check(
+                arguments.command_id,
+                until=until if wait else None,
+                wait=wait,
+                since_last=since_last,
+            )
+            return self._status(
+                result, empty=output.NO_NEW_OUTPUT if since_last else output.NO_OUTPUT_YET
+            )
         return failed.reply
 
-    async def call_stop(self, command_id: str, call: Call) -> Reply:  # noqa: ARG002 - the tools' common signature
+    async def call_stop(self, arguments: StopCommandArguments, call: Call) -> Reply:  # noqa: ARG002 - the tools' common signature
         """`stop_command` as a tool call."""
         async with _worded() as failed:
             self._open()
-            result = await self._jobs.stop(command_id)
+            result = self._clean(await self._jobs.stop(arguments.command_id))
             text = output.stopped(
                 result.command,
                 result.stdout,
@@ -206,16 +257,129 @@ class ShellSession:
                 exit_code=result.exit_code,
                 limit=self.options.max_output_chars,
                 dropped=result.truncated,
+                hint=self._hint(result),
             )
             return Reply(text, _facts(result))
         return failed.reply
 
+    async def call_send(self, arguments: SendInputArguments, call: Call) -> Reply:  # noqa: ARG002 - the tools' common signature
+        """`send_input` as a tool call."""
+        async with _worded() as failed:
+            self._open()
+            _check_text(arguments.text, 'text')
+            return self._status(await self._jobs.send(arguments.command_id, arguments.text))
+        return failed.reply
+
+    # -- words
+
+    def _words(self, result: CommandResult) -> str:
+        result = self._clean(result)
+        limit = self.options.max_output_chars
+        if result.job_id is not None and result.timed_out is not None:
+            return output.moved_to_background(
+                result.stdout,
+                result.stderr,
+                command_id=result.job_id,
+                seconds=result.timed_out,
+                limit=limit,
+                dropped=result.truncated,
+            )
+        return output.run_result(
+            result.stdout,
+            result.stderr,
+            exit_code=result.exit_code,
+            limit=limit,
+            dropped=result.truncated,
+            timed_out=result.timed_out,
+            cancelled=result.cancelled,
+            hint=self._hint(result),
+            note=self._note(result),
+        )
+
+    def _note(self, result: CommandResult) -> str:
+        """Advice, once in a session: a model that sleeps in the foreground pays for every turn of it."""
+        if (
+            self.options.tool_set == 'spec'
+            or self._advised
+            or result.duration < 2
+            or not _SLEEP.search(result.command)
+        ):
+            return ''
+        self._advised = True
+        return output.INSTEAD_OF_SLEEPING
+
+    def _started_words(self, result: CommandResult) -> str:
+        result = self._clean(result)
+        assert result.job_id is not None  # noqa: S101 - it was started
+        text = output.started(result.command, result.job_id)
+        if result.condition is None or result.condition_met is None:
+            return text
+        return f'{text}\n{self._ready_line(result)}\n{self._status(result).text}'
+
+    def _status(self, result: CommandResult, *, empty: str = output.NO_OUTPUT_YET) -> Reply:
+        result = self._clean(result)
+        text = output.status(
+            result.stdout,
+            result.stderr,
+            exit_code=result.exit_code,
+            running=result.exit_code is None,
+            limit=self.options.max_output_chars,
+            dropped=result.truncated,
+            empty=empty,
+            hint=self._hint(result),
+        )
+        return Reply(text, _facts(result))
+
+    def _ready_line(self, result: CommandResult) -> str:
+        return output.ready(
+            result.condition or '',
+            met=bool(result.condition_met),
+            running=result.exit_code is None,
+            seconds=result.duration,
+        )
+
+    def _hint(self, result: CommandResult) -> str:
+        if self.options.tool_set == 'spec' or result.job_id is None or not result.truncated:
+            return ''
+        return output.whole_output(result.job_id)
+
+    def _clean(self, result: CommandResult) -> CommandResult:
+        if not self.options.clean_output:
+            return result
+        return replace(
+            result, stdout=output.clean(result.stdout), stderr=output.clean(result.stderr)
+        )
+
+    async def _listing(self) -> Reply:
+        states = await self._jobs.states()
+        rows = [
+            (
+                job.id,
+                job.command,
+                (job.ended or time.monotonic()) - job.started,
+                job.process.exit_code,
+            )
+            for job, _ in states
+        ]
+        facts = [{'job_id': job_id, 'exit_code': exit_code} for job_id, _, _, exit_code in rows]
+        return Reply(output.listing(rows), {'jobs': facts})
+
+    async def _lines(self, command_id: str, text: str) -> Reply:
+        first, last = _line_range(text)
+        _, found = await self._jobs.lines(command_id, first, last)
+        shown = {stream: [output.clean(line) for line in lines] for stream, lines in found.items()}
+        return Reply(
+            output.cut(output.lines(shown), self.options.max_output_chars), {'job_id': command_id}
+        )
+
     # -- the flow of a call
 
-    async def _run(self, command: str, timeout: float | None, call: Call) -> CommandResult:
-        verdict, spawn = await self._prepare(command, call)
+    async def _run(
+        self, command: str, timeout: float | None, call: Call, *, workdir: str | None = None
+    ) -> CommandResult:
         seconds = self._timeout(timeout)
-        if self.options.persist_cwd:
+        verdict, spawn = await self._prepare(command, call, workdir)
+        if self.options.persist_cwd and workdir is None:
             async with self._turns.turn():
                 spawn = replace(spawn, cwd=await self._directory.start())
                 name, preamble = await self._directory.recorder(spawn.shell)
@@ -233,18 +397,29 @@ class ShellSession:
                 spawn,
                 timeout=seconds,
                 background=self.options.on_timeout == 'background',
+                keep_cut=self.options.tool_set == 'full',
                 on_output=call.on_output,
                 cancelled=call.cancelled,
             )
         except WorkingDirectoryGone as error:
             raise self._elsewhere(error) from error
 
-    async def _prepare(self, command: str, call: Call) -> tuple[Verdict, Spawn]:
+    async def _prepare(
+        self, command: str, call: Call, workdir: str | None
+    ) -> tuple[Verdict, Spawn]:
         self._open()
-        _check_text(command)
+        _check_text(command, 'command')
         shell = self.options.shell or await self._processes.shell()
         verdict = self._authorize(command, shell, call)
-        return verdict, Spawn(line=command, shell=shell, cwd=await self._directory.start(), env=await self._environment())
+        cwd = await self._directory.start()
+        if workdir is not None:
+            _check_text(workdir, 'workdir')
+            cwd = posixpath.normpath(posixpath.join(cwd, workdir))
+            if not await self._processes.is_directory(cwd):
+                raise InvalidCommand(
+                    f'workdir {workdir!r} is no directory (seen from {self.cwd!r}); nothing was run'
+                )
+        return verdict, Spawn(line=command, shell=shell, cwd=cwd, env=await self._environment())
 
     def _authorize(self, command: str, shell: Shell, call: Call) -> Verdict:
         verdict = self.policy(shell).check(command)
@@ -264,7 +439,11 @@ class ShellSession:
 
     async def _environment(self) -> dict[str, str] | None:
         options = self.options
-        if options.env is None and not options.denied_env_patterns and not options.noninteractive_env:
+        if (
+            options.env is None
+            and not options.denied_env_patterns
+            and not options.noninteractive_env
+        ):
             return None
         return visible(
             await self._processes.environment() if options.env is None else options.env,
@@ -274,10 +453,19 @@ class ShellSession:
 
     def _timeout(self, seconds: float | None) -> float:
         if seconds is None:
-            seconds = self.options.default_timeout
-        elif not math.isfinite(seconds) or seconds <= 0:
-            msg = f'timeout_seconds must be a number of seconds above 0, not {seconds}; leave it out for the default'
-            raise InvalidCommand(msg)
+            most = self.options.max_timeout
+            return float(
+                self.options.default_timeout
+                if most is None
+                else min(self.options.default_timeout, most)
+            )
+        return self._seconds('timeout_seconds', seconds)
+
+    def _seconds(self, name: str, seconds: float) -> float:
+        if not math.isfinite(seconds) or seconds <= 0:
+            raise InvalidCommand(
+                f'{name} must be a number of seconds above 0, not {seconds}; leave it out for the default'
+            )
         most = self.options.max_timeout
         return float(seconds if most is None else min(seconds, most))
 
@@ -296,27 +484,6 @@ class ShellSession:
         )
         if self.options.on_command is not None:
             self.options.on_command(verdict, result)
-
-    def _words(self, result: CommandResult) -> str:
-        limit = self.options.max_output_chars
-        if result.job_id is not None and result.timed_out is not None:
-            return output.moved_to_background(
-                result.stdout,
-                result.stderr,
-                command_id=result.job_id,
-                seconds=result.timed_out,
-                limit=limit,
-                dropped=result.truncated,
-            )
-        return output.run_result(
-            result.stdout,
-            result.stderr,
-            exit_code=result.exit_code,
-            limit=limit,
-            dropped=result.truncated,
-            timed_out=result.timed_out,
-            cancelled=result.cancelled,
-        )
 
     def _open(self) -> None:
         if self._closed:
@@ -341,7 +508,10 @@ class ShellSession:
         return self
 
     async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         await self.aclose()
 
@@ -349,7 +519,10 @@ class ShellSession:
         return self
 
     def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -371,7 +544,9 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
             failed.append(error)
 
     # With the caller's context: a framework finds its run there, a tracer its span.
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), name='anyshell-run-sync')
+    thread = threading.Thread(
+        target=contextvars.copy_context().run, args=(work,), name='anyshell-run-sync'
+    )
     thread.start()
     thread.join()
     if failed:
@@ -392,23 +567,35 @@ async def _worded() -> AsyncGenerator[_Failed]:
     except (CommandDenied, ApprovalRequired):
         raise
     except UnknownCommandID as error:
-        failed.reply = Reply(output.unknown_command_id(error.command_id, error.known), is_error=True)
+        failed.reply = Reply(
+            output.unknown_command_id(error.command_id, error.known), is_error=True
+        )
     except (CommandError, SandboxError, SessionClosed) as error:
         failed.reply = Reply(output.error(str(error)), is_error=True)
 
 
-def _check_text(command: str) -> None:
-    if '\0' in command:
-        msg = 'the command contains a NUL character, which no shell command can carry; send it again without'
-        raise InvalidCommand(msg)
-    try:
-        command.encode()
-    except UnicodeEncodeError as error:
-        msg = (
-            f'the command contains half a character (a lone surrogate, {command[error.start]!a}) at position {error.start}; '
-            'send it again with whole Unicode characters'
+def _check_text(text: str, name: str) -> None:
+    if '\0' in text:
+        raise InvalidCommand(
+            f'the {name} contains a NUL character, which can not be passed on; send it again without'
         )
-        raise InvalidCommand(msg) from None
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidCommand(
+            f'the {name} contains half a character (a lone surrogate, {text[error.start]!a}) at position {error.start}; '
+            'send it again with whole Unicode characters'
+        ) from None
+
+
+def _line_range(text: str) -> tuple[int, int | None]:
+    if (match := re.fullmatch(r'\s*([1-9][0-9]*)\s*-\s*([1-9][0-9]*)?\s*', text)) is not None:
+        return int(match[1]), int(match[2]) if match[2] else None
+    if (match := re.fullmatch(r'\s*(-[1-9][0-9]*)\s*', text)) is not None:
+        return int(match[1]), None
+    raise InvalidCommand(
+        f"lines must be a range such as '1-200', '200-' or '-50' for the last 50, not {text!r}"
+    )
 
 
 def _facts(result: CommandResult) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -73,16 +73,72 @@ class RunCommandArguments(Arguments):
     )
 
 
+class RunCommandArgumentsFull(RunCommandArguments):
+    """The arguments of `run_command` in the full tool set."""
+
+    workdir: str | None = Field(
+        default=None,
+        description='The directory for this command only; relative to the current one.',
+    )
+
+
 class StartCommandArguments(Arguments):
     """The arguments of `start_command`."""
 
     command: str = Field(description='The shell command to start in the background.')
 
 
+class StartCommandArgumentsFull(StartCommandArguments):
+    """The arguments of `start_command` in the full tool set."""
+
+    workdir: str | None = Field(
+        default=None,
+        description='The directory for this command only; relative to the current one.',
+    )
+    ready_when: str | None = Field(
+        default=None,
+        description="Return only when the command is ready: 'port:8000' (that TCP port is open), "
+        "'output:REGEX' (its output matches) or 'quiet:2' (no output for 2 seconds).",
+    )
+    ready_timeout: float = Field(
+        default=30.0, description='Seconds to wait for ready_when at most.'
+    )
+    stdin: bool = Field(default=False, description='Keep its standard input open for send_input.')
+
+
 class CheckCommandArguments(Arguments):
     """The arguments of `check_command`."""
 
     command_id: str = Field(description='The ID that start_command returned.')
+
+
+class CheckCommandArgumentsFull(Arguments):
+    """The arguments of `check_command` in the full tool set."""
+
+    command_id: str | None = Field(
+        default=None,
+        description='The ID that start_command returned; leave it out to list all commands.',
+    )
+    wait_seconds: float = Field(default=0.0, description='Seconds to wait for `until` at most.')
+    until: str = Field(
+        default='exit',
+        description="What to wait for: 'exit', 'output:REGEX', 'port:8000' or 'quiet:2' (no output for 2 seconds).",
+    )
+    since: Literal['start', 'last'] = Field(
+        default='start',
+        description="'last' shows only output that is new since the last check with 'last'.",
+    )
+    lines: str | None = Field(
+        default=None,
+        description="Show only these lines of the whole output, such as '1-200' or '-50' for the last 50.",
+    )
+
+
+class SendInputArguments(Arguments):
+    """The arguments of `send_input`."""
+
+    command_id: str = Field(description='The ID that start_command returned.')
+    text: str = Field(description='The text to write, with its newline at the end.')
 
 
 class StopCommandArguments(Arguments):
@@ -94,20 +150,26 @@ class StopCommandArguments(Arguments):
 class Calls(Protocol):
     """What the tools need of a session."""
 
-    async def call_run(self, command: str, timeout_seconds: float | None, call: Call) -> Reply:
+    async def call_run(self, arguments: RunCommandArguments, call: Call) -> Reply:
         """Run a command and wait for it."""
         ...
 
-    async def call_start(self, command: str, call: Call) -> Reply:
+    async def call_start(self, arguments: StartCommandArguments, call: Call) -> Reply:
         """Start a command in the background."""
         ...
 
-    async def call_check(self, command_id: str, call: Call) -> Reply:
+    async def call_check(
+        self, arguments: CheckCommandArguments | CheckCommandArgumentsFull, call: Call
+    ) -> Reply:
         """Report on a background command."""
         ...
 
-    async def call_stop(self, command_id: str, call: Call) -> Reply:
+    async def call_stop(self, arguments: StopCommandArguments, call: Call) -> Reply:
         """End a background command."""
+        ...
+
+    async def call_send(self, arguments: SendInputArguments, call: Call) -> Reply:
+        """Write to a background command."""
         ...
 
 
@@ -176,7 +238,11 @@ class Tool:
         """
         return live(
             lambda on_output: self.call(
-                arguments, call_id=call_id, approved=approved, on_output=on_output, cancelled=cancelled
+                arguments,
+                call_id=call_id,
+                approved=approved,
+                on_output=on_output,
+                cancelled=cancelled,
             )
         )
 
@@ -186,10 +252,12 @@ class Tool:
 
     def _wrong(self, error: ValidationError) -> str:
         found = '; '.join(
-            f'{".".join(map(str, detail["loc"])) or "arguments"}: {detail["msg"]}' for detail in error.errors(include_url=False)
+            f'{".".join(map(str, detail["loc"])) or "arguments"}: {detail["msg"]}'
+            for detail in error.errors(include_url=False)
         )
         wanted = ', '.join(
-            name if info.is_required() else f'{name} (optional)' for name, info in self.arguments.model_fields.items()
+            name if info.is_required() else f'{name} (optional)'
+            for name, info in self.arguments.model_fields.items()
         )
         return f'invalid arguments for {self.name}: {found}. Call it again with: {wanted}'
 
@@ -202,36 +270,46 @@ def tools(session: Calls, options: ShellOptions, shell: Shell | None) -> tuple[T
         options: What the descriptions are made from.
         shell: The sandbox's shell; `None` when that is not known before the first command.
     """
-
-    async def run(arguments: RunCommandArguments, call: Call) -> Reply:
-        return await session.call_run(arguments.command, arguments.timeout_seconds, call)
-
-    async def start(arguments: StartCommandArguments, call: Call) -> Reply:
-        return await session.call_start(arguments.command, call)
-
-    async def check(arguments: CheckCommandArguments, call: Call) -> Reply:
-        return await session.call_check(arguments.command_id, call)
-
-    async def stop(arguments: StopCommandArguments, call: Call) -> Reply:
-        return await session.call_stop(arguments.command_id, call)
-
-    return (
-        Tool('run_command', _run_description(options, shell), RunCommandArguments, run),
-        Tool('start_command', _start_description(options, shell), StartCommandArguments, start),
+    full = options.tool_set == 'full'
+    found = [
+        Tool(
+            'run_command',
+            _run_description(options, shell),
+            RunCommandArgumentsFull if full else RunCommandArguments,
+            session.call_run,
+        ),
+        Tool(
+            'start_command',
+            _start_description(options, shell),
+            StartCommandArgumentsFull if full else StartCommandArguments,
+            session.call_start,
+        ),
         Tool(
             'check_command',
-            'Report whether a background command is still running, its exit code once it has ended, '
-            'and the output that it has written so far.',
-            CheckCommandArguments,
-            check,
+            CHECK_FULL if full else CHECK,
+            CheckCommandArgumentsFull if full else CheckCommandArguments,
+            session.call_check,
         ),
-        Tool(
-            'stop_command',
-            'Stop a background command with everything that it started, and return its final output.',
-            StopCommandArguments,
-            stop,
-        ),
-    )
+        Tool('stop_command', STOP, StopCommandArguments, session.call_stop),
+    ]
+    if full:
+        found.append(Tool('send_input', SEND, SendInputArguments, session.call_send))
+    return tuple(found)
+
+
+CHECK = (
+    'Report whether a background command is still running, its exit code once it has ended, '
+    'and the output that it has written so far.'
+)
+CHECK_FULL = (
+    f'{CHECK} With wait_seconds it waits for the end of the command, or for `until`, instead of being called again '
+    'and again. Without command_id it lists all background commands. It also reads output that was cut.'
+)
+STOP = 'Stop a background command with everything that it started, and return its final output.'
+SEND = (
+    'Write text to the standard input of a background command that was started with stdin=true, '
+    'and return its output so far.'
+)
 
 
 def _run_description(options: ShellOptions, shell: Shell | None) -> str:
@@ -281,14 +359,16 @@ def _directory(options: ShellOptions) -> str:
 def _limits(options: ShellOptions) -> list[str]:
     said: list[str] = []
     if options.allowed_commands:
-        said.append(f'Only these commands are allowed: {", ".join((*options.allowed_commands, *options.ask_commands))}.')
+        said.append(
+            f'Only these commands are allowed: {", ".join((*options.allowed_commands, *options.ask_commands))}.'
+        )
     elif options.denied_commands:
         asked = set(options.ask_commands)
         denied = [name for name in options.denied_commands if name not in asked]
         if denied:
             said.append(f'These commands are denied: {", ".join(denied)}.')
     if options.ask_commands:
-        said.append(f'These need a person\'s approval: {", ".join(options.ask_commands)}.')
+        said.append(f"These need a person's approval: {', '.join(options.ask_commands)}.")
     if options.denied_operators:
         said.append(f'These shell operators are not allowed: {" ".join(options.denied_operators)}')
     return said

@@ -205,7 +205,9 @@ class Processes(ABC):
         """The last `limit` bytes of a stream, while the command runs and after it."""
 
     @abstractmethod
-    async def read(self, process: Process, stream: StreamType, start: int, length: int) -> tuple[int, bytes]:
+    async def read(
+        self, process: Process, stream: StreamType, start: int, length: int
+    ) -> tuple[int, bytes]:
         """Bytes `start` … `start + length` of a stream, counted from its beginning.
 
         Returns:
@@ -216,6 +218,19 @@ class Processes(ABC):
     @abstractmethod
     async def send(self, process: Process, data: bytes) -> None:
         """Write to the standard input of a command that was spawned with `stdin=True`."""
+
+    async def listening(self) -> set[int]:
+        """The TCP ports that somebody listens on inside the sandbox; asked of a Linux /proc by default."""
+        process = await self.spawn(
+            Spawn(line='cat /proc/net/tcp /proc/net/tcp6 2>/dev/null; :', shell='sh', cwd='/')  # noqa: S604 - ours
+        )
+        try:
+            if not await self.wait(process, timeout=10):
+                await self.terminate(process, grace=0)
+            table = await self.written(process, 'stdout', 1 << 20)
+        finally:
+            await self.forget(process)
+        return listening_ports(table.tail.decode('ascii', 'replace'))
 
     @abstractmethod
     async def terminate(self, process: Process, *, grace: float) -> None:
@@ -231,6 +246,16 @@ class Processes(ABC):
     @abstractmethod
     async def close(self, *, grace: float) -> None:
         """End everything that was ever started here and remove every file. Idempotent."""
+
+
+def listening_ports(table: str) -> set[int]:
+    """The TCP ports in state LISTEN in the text of `/proc/net/tcp` and `/proc/net/tcp6` (proc(5))."""
+    ports: set[int] = set()
+    for line in table.splitlines():
+        fields = line.split()
+        if len(fields) > 3 and fields[3] == '0A':
+            ports.add(int(fields[1].rpartition(':')[2], 16))
+    return ports
 
 
 class Sandbox(ABC):
@@ -392,19 +417,25 @@ class Sandbox(ABC):
         Raises:
             RuntimeError: If `execute_code_streaming` yields no result.
         """
-        stream = self.execute_code_streaming(code, language, timeout=timeout, cwd=cwd, env=env, **kwargs)
+        stream = self.execute_code_streaming(
+            code, language, timeout=timeout, cwd=cwd, env=env, **kwargs
+        )
         return await _result(stream, 'execute_code_streaming')
 
     async def read_text(self, path: str, encoding: str = 'utf-8', **kwargs: Any) -> str:
         """`read_file`, decoded strictly."""
         return (await self.read_file(path, **kwargs)).decode(encoding)
 
-    async def write_text(self, path: str, content: str, encoding: str = 'utf-8', **kwargs: Any) -> None:
+    async def write_text(
+        self, path: str, content: str, encoding: str = 'utf-8', **kwargs: Any
+    ) -> None:
         """`write_file` of encoded text."""
         await self.write_file(path, content.encode(encoding), **kwargs)
 
 
-async def _result(stream: AsyncGenerator[StreamChunk | ExecutionResult, None], name: str) -> ExecutionResult:
+async def _result(
+    stream: AsyncGenerator[StreamChunk | ExecutionResult, None], name: str
+) -> ExecutionResult:
     try:
         async for chunk in stream:
             if isinstance(chunk, ExecutionResult):

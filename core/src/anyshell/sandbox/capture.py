@@ -17,7 +17,10 @@ class Decoder:
 
     def __init__(self) -> None:
         make = codecs.getincrementaldecoder('utf-8')
-        self._decoders: dict[StreamType, codecs.IncrementalDecoder] = {'stdout': make('replace'), 'stderr': make('replace')}
+        self._decoders: dict[StreamType, codecs.IncrementalDecoder] = {
+            'stdout': make('replace'),
+            'stderr': make('replace'),
+        }
 
     def decode(self, stream: StreamType, data: bytes, *, final: bool = False) -> str:
         """The text that is complete now; with `final` a cut character at the end becomes U+FFFD."""

@@ -62,7 +62,11 @@ def offsets(log: str, stream: str) -> list[int]:
         names = os.listdir(folder)
     except OSError:
         return []
-    return sorted(int(name[len(prefix) :]) for name in names if name.startswith(prefix) and name[len(prefix) :].isdecimal())
+    return sorted(
+        int(name[len(prefix) :])
+        for name in names
+        if name.startswith(prefix) and name[len(prefix) :].isdecimal()
+    )
 
 
 def size(log: str, stream: str) -> int:
@@ -84,7 +88,9 @@ def read(log: str, stream: str, start: int, length: int) -> tuple[int, bytes]:
         if position < 0 or len(found) == length:
             break
         try:
-            descriptor = os.open(f'{log}.{stream}.{offset}', os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = os.open(
+                f'{log}.{stream}.{offset}', os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+            )
         except FileNotFoundError:  # dropped just now
             continue
         try:

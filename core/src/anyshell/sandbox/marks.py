@@ -98,7 +98,9 @@ def _signal(pid: int, low: int, high: int, number: int) -> bool:
             return False
         signal.pidfd_send_signal(descriptor, number)
         if number == signal.SIGTERM:
-            signal.pidfd_send_signal(descriptor, signal.SIGCONT)  # a stopped process acts on nothing else
+            signal.pidfd_send_signal(
+                descriptor, signal.SIGCONT
+            )  # a stopped process acts on nothing else
     except OSError:  # it has just ended, or is another user's
         return False
     finally:

@@ -24,7 +24,15 @@ from typing import TYPE_CHECKING, Literal
 
 from anyshell.errors import InvalidCommand, SandboxError, SessionClosed, WorkingDirectoryGone
 from anyshell.sandbox import logs, marks
-from anyshell.sandbox.base import Process, Processes, Shell, Spawn, StreamType, Written
+from anyshell.sandbox.base import (
+    Process,
+    Processes,
+    Shell,
+    Spawn,
+    StreamType,
+    Written,
+    listening_ports,
+)
 from anyshell.sandbox.watch import Watcher, pidfd_of
 
 if TYPE_CHECKING:
@@ -85,8 +93,12 @@ class LocalProcess(Process):
     popen: subprocess.Popen[bytes] = field(repr=False, kw_only=True)
     pidfd: int = field(kw_only=True)
     pipes: dict[StreamType, int] = field(kw_only=True)
-    kept: dict[StreamType, bytearray] = field(default_factory=lambda: {s: bytearray() for s in STREAMS}, kw_only=True)
-    total: dict[StreamType, int] = field(default_factory=lambda: dict.fromkeys(STREAMS, 0), kw_only=True)
+    kept: dict[StreamType, bytearray] = field(
+        default_factory=lambda: {s: bytearray() for s in STREAMS}, kw_only=True
+    )
+    total: dict[StreamType, int] = field(
+        default_factory=lambda: dict.fromkeys(STREAMS, 0), kw_only=True
+    )
     log: str = field(default='', kw_only=True)
     stdin: int = field(default=-1, kw_only=True)
     big: bool = field(default=False, kw_only=True)
@@ -125,7 +137,9 @@ class LocalProcesses(Processes):
             closed = self._closed
             for process in self._processes.values():
                 _close_descriptors(process)
-                process.popen.returncode = 0  # not this process' child: `Popen` must not wait for it, nor warn
+                process.popen.returncode = (
+                    0  # not this process' child: `Popen` must not wait for it, nor warn
+                )
             self._begin()
             self._closed = closed
         if self._closed:
@@ -201,13 +215,21 @@ class LocalProcesses(Processes):
         if by_file and spawn.stdin:
             msg = f'a command that keeps its standard input open may be {MAX_ARGUMENT} bytes long, this one has {len(line)}'
             raise InvalidCommand(msg)
-        environment = dict(os.environ if self._env is None else self._env) if spawn.env is None else dict(spawn.env)
-        environment['PWD'] = spawn.cwd  # a shell keeps a path with symbolic links when it is told so, and sets PWD anyway
+        environment = (
+            dict(os.environ if self._env is None else self._env)
+            if spawn.env is None
+            else dict(spawn.env)
+        )
+        environment['PWD'] = (
+            spawn.cwd
+        )  # a shell keeps a path with symbolic links when it is told so, and sets PWD anyway
         mark = marks.mark_range(self._owner)[0] + number
         script = f'{set_mark(mark)}{spawn.preamble}{READ_LINE if by_file else LINE}'
         program = _program(spawn.shell) or '/bin/sh'
         argv = [program, *(['-p'] if spawn.shell == 'bash' else []), '-c', script, spawn.shell]
-        with contextlib.ExitStack() as ours:  # what the child has taken over is closed here, whatever happens
+        with (
+            contextlib.ExitStack() as ours
+        ):  # what the child has taken over is closed here, whatever happens
             reads: list[int] = []
             writes: list[int] = []
             try:
@@ -280,7 +302,9 @@ class LocalProcesses(Processes):
     ) -> bool:
         seen = dict(process.total)
         while True:
-            ended = await self._ended(process, _slice(deadline, polling=bool(on_bytes or cancelled)))
+            ended = await self._ended(
+                process, _slice(deadline, polling=bool(on_bytes or cancelled))
+            )
             if ended:
                 await self._sync(process)
             if on_bytes is not None:
@@ -313,7 +337,11 @@ class LocalProcesses(Processes):
                 _close_descriptors(process)
 
     async def _stream(
-        self, process: LocalProcess, ended: int, deadline: float | None, cancelled: threading.Event | None
+        self,
+        process: LocalProcess,
+        ended: int,
+        deadline: float | None,
+        cancelled: threading.Event | None,
     ) -> AsyncGenerator[tuple[StreamType, bytes]]:
         while not self._poll(process):
             idle = True
@@ -324,13 +352,17 @@ class LocalProcesses(Processes):
             if _given_up(deadline, cancelled):
                 return
             if idle:
-                await self._readable(process, ended, _slice(deadline, polling=cancelled is not None))
+                await self._readable(
+                    process, ended, _slice(deadline, polling=cancelled is not None)
+                )
             else:
                 await asyncio.sleep(0)  # a chatty command must not starve the loop
         async for stream, data in self._rest(process, deadline):
             yield stream, data
 
-    async def _rest(self, process: LocalProcess, deadline: float | None) -> AsyncGenerator[tuple[StreamType, bytes]]:
+    async def _rest(
+        self, process: LocalProcess, deadline: float | None
+    ) -> AsyncGenerator[tuple[StreamType, bytes]]:
         """What an ended command has left in its pipes."""
         for stream in STREAMS:
             # What is there now belongs to it, however much its children add meanwhile.
@@ -408,7 +440,9 @@ class LocalProcesses(Processes):
             if stream in local.pipes:
                 descriptors.append(local.pipes[stream])
             streams.append((stream, len(kept), stream in local.pipes))
-        Watcher.get().tell('pump', self._key(local), base, self._max_log_bytes, streams, descriptors=descriptors)
+        Watcher.get().tell(
+            'pump', self._key(local), base, self._max_log_bytes, streams, descriptors=descriptors
+        )
         for descriptor in (*files, *local.pipes.values()):
             os.close(descriptor)
         local.pipes.clear()
@@ -439,7 +473,9 @@ class LocalProcesses(Processes):
         start, tail = logs.read(local.log, stream, max(0, total - limit), limit)
         return Written(tail, start + len(tail))
 
-    async def read(self, process: Process, stream: StreamType, start: int, length: int) -> tuple[int, bytes]:
+    async def read(
+        self, process: Process, stream: StreamType, start: int, length: int
+    ) -> tuple[int, bytes]:
         local = self._local(process)
         if local.log:
             return logs.read(local.log, stream, start, length)
@@ -467,6 +503,13 @@ class LocalProcesses(Processes):
                 msg = 'the command has closed its standard input'
                 raise InvalidCommand(msg) from None
 
+    async def listening(self) -> set[int]:
+        tables = ''
+        for name in ('tcp', 'tcp6'):
+            with contextlib.suppress(OSError), open(f'/proc/net/{name}', encoding='ascii') as file:
+                tables += file.read()
+        return listening_ports(tables)
+
     # -- ending
 
     async def terminate(self, process: Process, *, grace: float) -> None:
@@ -474,7 +517,9 @@ class LocalProcesses(Processes):
         low = marks.mark_range(self._owner)[0] + local.number
         await self._end(low, low + 1, [local], grace)
 
-    async def _end(self, low: int, high: int, processes: Sequence[LocalProcess], grace: float) -> None:
+    async def _end(
+        self, low: int, high: int, processes: Sequence[LocalProcess], grace: float
+    ) -> None:
         """SIGTERM now, SIGKILL after `grace` seconds or when cancelled meanwhile; then reap."""
         alive = self._signal(low, high, processes, signal.SIGTERM)
         try:
@@ -483,7 +528,9 @@ class LocalProcesses(Processes):
                 await asyncio.sleep(min(pause, max(0, end - time.monotonic())))
                 pause = min(2 * pause, 0.05)
                 self.reap()
-                alive = any(process.exit_code is None for process in processes) or any(True for _ in marks.marked(low, high))
+                alive = any(process.exit_code is None for process in processes) or any(
+                    True for _ in marks.marked(low, high)
+                )
         finally:
             if alive:
                 self._signal(low, high, processes, signal.SIGKILL)
@@ -507,7 +554,9 @@ class LocalProcesses(Processes):
     def _drain(self, process: LocalProcess) -> None:
         """Hand pipes that children still hold to the watcher."""
         if process.pipes:
-            Watcher.get().tell('drain', len(process.pipes), descriptors=list(process.pipes.values()))
+            Watcher.get().tell(
+                'drain', len(process.pipes), descriptors=list(process.pipes.values())
+            )
             for descriptor in process.pipes.values():
                 os.close(descriptor)
             process.pipes.clear()
@@ -535,7 +584,9 @@ class LocalProcesses(Processes):
             self._remove()
             return
         low, high = marks.mark_range(self._owner)
-        running = [process for process in tuple(self._processes.values()) if not self._poll(process)]
+        running = [
+            process for process in tuple(self._processes.values()) if not self._poll(process)
+        ]
         try:
             await self._end(low, high, running, grace)
         finally:
@@ -600,12 +651,18 @@ _PROGRAMS: dict[Literal['bash', 'sh'], str] = {}
 
 def _spawn_error(error: OSError | ValueError, spawn: Spawn) -> Exception:
     if isinstance(error, ValueError):  # a NUL or an "=" where the system takes none
-        return InvalidCommand(f'the command or a variable of its environment can not be passed on: {error}')
+        return InvalidCommand(
+            f'the command or a variable of its environment can not be passed on: {error}'
+        )
     if error.errno == errno.E2BIG:
-        return InvalidCommand('the environment is too big for the system (E2BIG); pass fewer or shorter variables')
+        return InvalidCommand(
+            'the environment is too big for the system (E2BIG); pass fewer or shorter variables'
+        )
     if error.filename is not None and os.fsdecode(error.filename) == spawn.cwd:
         return WorkingDirectoryGone(_gone(spawn.cwd, f'can not be entered ({error.strerror})'))
-    return SandboxError(f'the system can not start another process ({error.strerror}); stop background commands, or wait')
+    return SandboxError(
+        f'the system can not start another process ({error.strerror}); stop background commands, or wait'
+    )
 
 
 def _absolute(base: str, path: str) -> str:
@@ -648,11 +705,15 @@ def _waiting(process: LocalProcess, stream: StreamType) -> int:
     if descriptor is None:
         return 0
     # At least one byte, so that the read which finds the end of the file takes place.
-    return max(1, int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder))
+    return max(
+        1, int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
+    )
 
 
 def _given_up(deadline: float | None, cancelled: threading.Event | None) -> bool:
-    return (deadline is not None and time.monotonic() >= deadline) or (cancelled is not None and cancelled.is_set())
+    return (deadline is not None and time.monotonic() >= deadline) or (
+        cancelled is not None and cancelled.is_set()
+    )
 
 
 def _slice(deadline: float | None, *, polling: bool) -> float | None:

@@ -52,7 +52,11 @@ class Watcher:
     def tell(self, *message: object, descriptors: Sequence[int] = ()) -> bool:
         """Send a message; `False` when the watcher has gone."""
         data = json.dumps(message).encode() + b'\n'
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', descriptors))] if descriptors else []
+        rights = (
+            [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', descriptors))]
+            if descriptors
+            else []
+        )
         try:
             with self._lock:
                 sent = self._socket.sendmsg([data], rights)
@@ -98,10 +102,17 @@ def _start_watcher(control: int) -> int:
         raise SandboxUnavailable(msg)
     code = f'import sys; sys.path.append({os.path.dirname(__file__)!r}); import watcher; watcher.main()'
     # The loader's variables only: the watcher needs no secret of ours.
-    environment = {k: v for k in ('LD_LIBRARY_PATH', 'DYLD_LIBRARY_PATH', 'PATH', 'HOME') if (v := os.environ.get(k))}
+    environment = {
+        k: v
+        for k in ('LD_LIBRARY_PATH', 'DYLD_LIBRARY_PATH', 'PATH', 'HOME')
+        if (v := os.environ.get(k))
+    }
     owner = pidfd_of(os.getpid())
     # Away from 3 and 4, so that neither dup2 closes the other's source.
-    high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 16) for descriptor in (control, owner if owner >= 0 else control)]
+    high = [
+        fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 16)
+        for descriptor in (control, owner if owner >= 0 else control)
+    ]
     actions: list[tuple[object, ...]] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
         (os.POSIX_SPAWN_DUP2, 0, 1),

@@ -55,7 +55,8 @@ class Pump:
         if self.log is not None and data:
             try:
                 self.log.append(data)
-            except OSError:  # the disk is full: the command must not stall because its log can't grow
+            except OSError:
+                # The disk is full: the command must not stall because its log can't grow.
                 self.log.close()
                 self.log = None
         return len(data)
@@ -129,7 +130,9 @@ class Watcher:
     def do_near(self, key: str) -> None:
         self.far.pop(key, None)
 
-    def do_pump(self, key: str, base: str, limit: int, streams: list[tuple[str, int, bool]]) -> None:
+    def do_pump(
+        self, key: str, base: str, limit: int, streams: list[tuple[str, int, bool]]
+    ) -> None:
         """Collect a command's streams into logs.
 
         Each stream is a name, how many bytes the owner has read itself (they come in an attached file) and whether
