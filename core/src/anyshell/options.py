@@ -120,7 +120,9 @@ class ShellOptions:
         ):
             allowed = 'empty, since allowed_commands is given: set one of the two, not both'
             raise OptionError('denied_commands', list(self.denied_commands), allowed)
-        self.policy()  # entries and operators that the policy refuses are refused here, at construction
+        # Entries and operators that the policy refuses are refused here, at construction. By its class, since an adapter's
+        # dataclass has a setting of that name.
+        ShellOptions.policy(self)
 
     def policy(self, shell: Literal['bash', 'sh'] = 'bash') -> Policy:
         """The policy that these settings describe.
