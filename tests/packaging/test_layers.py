@@ -36,6 +36,7 @@ LAYERS: dict[str, set[str]] = {
     'options': {'errors', 'policy', 'result'},
     'live': {'sandbox'},
     'tools': {'errors', 'live', 'output'},
+    'replies': {'errors', 'output', 'tools'},
 }
 LAYERS['session'] = {*LAYERS}
 

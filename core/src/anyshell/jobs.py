@@ -269,7 +269,7 @@ class Jobs:
 
     async def lines(
         self, command_id: str, first: int, last: int | None
-    ) -> tuple[Job, dict[StreamType, list[str]]]:
+    ) -> dict[StreamType, list[str]]:
         """Some lines of a command's whole output, as far as the log still has them.
 
         Args:
@@ -282,9 +282,7 @@ class Jobs:
         """
         job = self._get(command_id)
         await self._look(job, timeout=0)
-        return job, {
-            stream: await self._lines(job.process, stream, first, last) for stream in STREAMS
-        }
+        return {stream: await self._lines(job.process, stream, first, last) for stream in STREAMS}
 
     async def _lines(
         self, process: Process, stream: StreamType, first: int, last: int | None

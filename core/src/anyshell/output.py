@@ -9,6 +9,7 @@ import re
 
 NO_OUTPUT = '(no output)'
 NO_OUTPUT_YET = '(no output yet)'
+NO_SUCH_LINES = '(no such lines)'
 NO_NEW_OUTPUT = '(no new output)'
 
 
@@ -124,12 +125,12 @@ def started(command: str, command_id: str) -> str:
     return f'Started background command: {command!r}\nID: {command_id}'
 
 
-def ready(condition: str, *, met: bool, running: bool, seconds: float) -> str:
+def waited(condition: str, *, met: bool, running: bool) -> str:
     """The line that says whether what was waited for came."""
     if met:
-        return f'[ready: {condition} after {seconds:.1f}s]'
+        return f'[ready: {condition}]'
     if running:
-        return f'[not ready: {condition} has not come after {seconds:.1f}s; the command is still running]'
+        return f'[not ready: {condition} has not come yet]'
     return f'[not ready: the command ended before {condition} came]'
 
 
@@ -156,17 +157,11 @@ def whole_output(command_id: str) -> str:
     )
 
 
-def lines(found: dict[str, list[str]]) -> str:
-    """The words for some lines of a log."""
-    return sections('\n'.join(found['stdout']), '\n'.join(found['stderr'])) or '(no such lines)'
-
-
 def status(
     stdout: str,
     stderr: str,
     *,
     exit_code: int | None,
-    running: bool,
     limit: int,
     dropped: bool,
     empty: str = NO_OUTPUT_YET,
@@ -175,7 +170,7 @@ def status(
     """The words for a job that was looked at."""
     shown = sections(stdout, stderr)
     body = cut(shown, limit, dropped=dropped, hint=hint) if shown else empty
-    return _report(f'[status: {"running" if running else "finished"}]', exit_code, body)
+    return _report(f'[status: {"running" if exit_code is None else "finished"}]', exit_code, body)
 
 
 def stopped(

@@ -10,7 +10,6 @@ import os
 import posixpath
 import re
 import threading
-import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -31,6 +30,7 @@ from anyshell.errors import (
 from anyshell.jobs import Jobs, Turns
 from anyshell.options import ShellOptions
 from anyshell.policy import Decision, Verdict
+from anyshell.replies import Replies
 from anyshell.sandbox.base import Spawn
 from anyshell.sandbox.local import LocalSandbox
 from anyshell.tools import (
@@ -59,8 +59,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger('anyshell')
 
 T = TypeVar('T')
-
-_SLEEP = re.compile(r'(?:^|[;&|(\n]|\bdo)\s*sleep\s+[0-9]')
 
 
 class ShellSession:
@@ -101,11 +99,11 @@ class ShellSession:
             self._directory.path = (
                 os.path.join(self._sandbox.cwd, cwd) if sandbox else self._sandbox.cwd
             )
+        self._replies = Replies(options)
         self._turns = Turns()
         self._given_policy = policy
         self._policies: dict[Shell, Policy] = {}
         self._closed = False
-        self._advised = False
 
     # -- for code
 
@@ -189,188 +187,87 @@ class ShellSession:
         """`run_command` as a tool call."""
         async with _worded() as failed:
             workdir = arguments.workdir if isinstance(arguments, RunCommandArgumentsFull) else None
-            result = await self._run(
-                arguments.command, arguments.timeout_seconds, call, workdir=workdir
-            )
-            return Reply(self._words(result), _facts(result))
+            seconds = arguments.timeout_seconds
+            result = await self._run(arguments.command, seconds, call, workdir=workdir)
+            return self._replies.run(result)
         return failed.reply
 
     async def call_start(self, arguments: StartCommandArguments, call: Call) -> Reply:
         """`start_command` as a tool call."""
         async with _worded() as failed:
-            full = arguments if isinstance(arguments, StartCommandArgumentsFull) else None
-            ready = (
-                waiting.parse(full.ready_when, 'ready_when') if full and full.ready_when else None
-            )
-            verdict, spawn = await self._prepare(
-                arguments.command, call, full.workdir if full else None
-            )
-            result = await self._jobs.start(
-                replace(spawn, stdin=full is not None and full.stdin),
-                call_id=call.call_id,
-                ready=ready,
-                ready_timeout=self._seconds('ready_timeout', full.ready_timeout) if full else 0.0,
-            )
+            if not isinstance(arguments, StartCommandArgumentsFull):
+                verdict, spawn = await self._prepare(arguments.command, call, None)
+                result = await self._jobs.start(spawn, call_id=call.call_id)
+            else:
+                ready = (
+                    waiting.parse(arguments.ready_when, 'ready_when')
+                    if arguments.ready_when
+                    else None
+                )
+                seconds = self._seconds('ready_timeout', arguments.ready_timeout)
+                verdict, spawn = await self._prepare(arguments.command, call, arguments.workdir)
+                spawn = replace(spawn, stdin=arguments.stdin)
+                result = await self._jobs.start(
+                    spawn, call_id=call.call_id, ready=ready, ready_timeout=seconds
+                )
             self._audit(verdict, result)
-            return Reply(self._started_words(result), _facts(result))
+            return self._replies.started(result)
         return failed.reply
 
     async def call_check(
-        self, arguments: CheckCommandArguments | CheckCommandArgumentsFull, call: Call
+        self,
+        arguments: CheckCommandArguments | CheckCommandArgumentsFull,
+        call: Call,  # noqa: ARG002 - the tools' common signature
     ) -> Reply:
         """`check_command` as a tool call."""
         async with _worded() as failed:
             self._open()
             if not isinstance(arguments, CheckCommandArgumentsFull):
-                return self._status(await self._jobs.check(arguments.command_id))
+                return self._replies.status(await self._jobs.check(arguments.command_id))
             if arguments.command_id is None:
-                return await self._listing()
+                return self._replies.listing([job for job, _ in await self._jobs.states()])
             if arguments.lines is not None:
-                return await self._lines(arguments.command_id, arguments.lines)
-            wait = (
-                self._seconds('wait_seconds', arguments.wait_seconds)
-                if arguments.wait_seconds
-                else 0.0
-            )
-            until = waiting.parse(arguments.until, 'until')
-            since_last = arguments.since == 'last'
-            result = await self._jobs.check(
-                arguments.command_id,
-                until=until if wait else None,
-                wait=wait,
-                since_last=since_last,
-            )
-            return self._status(
-                result, empty=output.NO_NEW_OUTPUT if since_last else output.NO_OUTPUT_YET
-            )
+                first, last = _line_range(arguments.lines)
+                found = await self._jobs.lines(arguments.command_id, first, last)
+                return self._replies.lines(arguments.command_id, found)
+            return await self._check(arguments, arguments.command_id)
         return failed.reply
 
-    async def call_stop(self, arguments: StopCommandArguments, call: Call) -> Reply:  # noqa: ARG002 - the tools' common signature
+    async def _check(self, arguments: CheckCommandArgumentsFull, command_id: str) -> Reply:
+        seconds = 0.0
+        if arguments.wait_seconds:
+            seconds = self._seconds('wait_seconds', arguments.wait_seconds)
+        elif arguments.until is not None:
+            seconds = self._timeout(None)
+        until = waiting.parse(arguments.until or 'exit', 'until') if seconds else None
+        since_last = arguments.since == 'last'
+        result = await self._jobs.check(
+            command_id, until=until, wait=seconds, since_last=since_last
+        )
+        return self._replies.status(result, since_last=since_last)
+
+    async def call_stop(
+        self,
+        arguments: StopCommandArguments,
+        call: Call,  # noqa: ARG002 - the tools' common signature
+    ) -> Reply:
         """`stop_command` as a tool call."""
         async with _worded() as failed:
             self._open()
-            result = self._clean(await self._jobs.stop(arguments.command_id))
-            text = output.stopped(
-                result.command,
-                result.stdout,
-                result.stderr,
-                exit_code=result.exit_code,
-                limit=self.options.max_output_chars,
-                dropped=result.truncated,
-                hint=self._hint(result),
-            )
-            return Reply(text, _facts(result))
+            return self._replies.stopped(await self._jobs.stop(arguments.command_id))
         return failed.reply
 
-    async def call_send(self, arguments: SendInputArguments, call: Call) -> Reply:  # noqa: ARG002 - the tools' common signature
+    async def call_send(
+        self,
+        arguments: SendInputArguments,
+        call: Call,  # noqa: ARG002 - the tools' common signature
+    ) -> Reply:
         """`send_input` as a tool call."""
         async with _worded() as failed:
             self._open()
             _check_text(arguments.text, 'text')
-            return self._status(await self._jobs.send(arguments.command_id, arguments.text))
+            return self._replies.status(await self._jobs.send(arguments.command_id, arguments.text))
         return failed.reply
-
-    # -- words
-
-    def _words(self, result: CommandResult) -> str:
-        result = self._clean(result)
-        limit = self.options.max_output_chars
-        if result.job_id is not None and result.timed_out is not None:
-            return output.moved_to_background(
-                result.stdout,
-                result.stderr,
-                command_id=result.job_id,
-                seconds=result.timed_out,
-                limit=limit,
-                dropped=result.truncated,
-            )
-        return output.run_result(
-            result.stdout,
-            result.stderr,
-            exit_code=result.exit_code,
-            limit=limit,
-            dropped=result.truncated,
-            timed_out=result.timed_out,
-            cancelled=result.cancelled,
-            hint=self._hint(result),
-            note=self._note(result),
-        )
-
-    def _note(self, result: CommandResult) -> str:
-        """Advice, once in a session: a model that sleeps in the foreground pays for every turn of it."""
-        if (
-            self.options.tool_set == 'spec'
-            or self._advised
-            or result.duration < 2
-            or not _SLEEP.search(result.command)
-        ):
-            return ''
-        self._advised = True
-        return output.INSTEAD_OF_SLEEPING
-
-    def _started_words(self, result: CommandResult) -> str:
-        result = self._clean(result)
-        assert result.job_id is not None  # noqa: S101 - it was started
-        text = output.started(result.command, result.job_id)
-        if result.condition is None or result.condition_met is None:
-            return text
-        return f'{text}\n{self._ready_line(result)}\n{self._status(result).text}'
-
-    def _status(self, result: CommandResult, *, empty: str = output.NO_OUTPUT_YET) -> Reply:
-        result = self._clean(result)
-        text = output.status(
-            result.stdout,
-            result.stderr,
-            exit_code=result.exit_code,
-            running=result.exit_code is None,
-            limit=self.options.max_output_chars,
-            dropped=result.truncated,
-            empty=empty,
-            hint=self._hint(result),
-        )
-        return Reply(text, _facts(result))
-
-    def _ready_line(self, result: CommandResult) -> str:
-        return output.ready(
-            result.condition or '',
-            met=bool(result.condition_met),
-            running=result.exit_code is None,
-            seconds=result.duration,
-        )
-
-    def _hint(self, result: CommandResult) -> str:
-        if self.options.tool_set == 'spec' or result.job_id is None or not result.truncated:
-            return ''
-        return output.whole_output(result.job_id)
-
-    def _clean(self, result: CommandResult) -> CommandResult:
-        if not self.options.clean_output:
-            return result
-        return replace(
-            result, stdout=output.clean(result.stdout), stderr=output.clean(result.stderr)
-        )
-
-    async def _listing(self) -> Reply:
-        states = await self._jobs.states()
-        rows = [
-            (
-                job.id,
-                job.command,
-                (job.ended or time.monotonic()) - job.started,
-                job.process.exit_code,
-            )
-            for job, _ in states
-        ]
-        facts = [{'job_id': job_id, 'exit_code': exit_code} for job_id, _, _, exit_code in rows]
-        return Reply(output.listing(rows), {'jobs': facts})
-
-    async def _lines(self, command_id: str, text: str) -> Reply:
-        first, last = _line_range(text)
-        _, found = await self._jobs.lines(command_id, first, last)
-        shown = {stream: [output.clean(line) for line in lines] for stream, lines in found.items()}
-        return Reply(
-            output.cut(output.lines(shown), self.options.max_output_chars), {'job_id': command_id}
-        )
 
     # -- the flow of a call
 
@@ -596,15 +493,3 @@ def _line_range(text: str) -> tuple[int, int | None]:
     raise InvalidCommand(
         f"lines must be a range such as '1-200', '200-' or '-50' for the last 50, not {text!r}"
     )
-
-
-def _facts(result: CommandResult) -> dict[str, Any]:
-    return {
-        'exit_code': result.exit_code,
-        'duration_seconds': round(result.duration, 6),
-        'timed_out': result.timed_out is not None,
-        'cancelled': result.cancelled,
-        'truncated': result.truncated,
-        'cwd': result.cwd,
-        'job_id': result.job_id,
-    }

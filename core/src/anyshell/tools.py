@@ -119,10 +119,13 @@ class CheckCommandArgumentsFull(Arguments):
         default=None,
         description='The ID that start_command returned; leave it out to list all commands.',
     )
-    wait_seconds: float = Field(default=0.0, description='Seconds to wait for `until` at most.')
-    until: str = Field(
-        default='exit',
-        description="What to wait for: 'exit', 'output:REGEX', 'port:8000' or 'quiet:2' (no output for 2 seconds).",
+    wait_seconds: float = Field(
+        default=0.0, description='Seconds to wait at most; 0 looks at once.'
+    )
+    until: str | None = Field(
+        default=None,
+        description="What to wait for: 'exit' (the default), 'output:REGEX', 'port:8000' "
+        "or 'quiet:2' (no output for 2 seconds).",
     )
     since: Literal['start', 'last'] = Field(
         default='start',

@@ -504,11 +504,7 @@ class LocalProcesses(Processes):
                 raise InvalidCommand(msg) from None
 
     async def listening(self) -> set[int]:
-        tables = ''
-        for name in ('tcp', 'tcp6'):
-            with contextlib.suppress(OSError), open(f'/proc/net/{name}', encoding='ascii') as file:
-                tables += file.read()
-        return listening_ports(tables)
+        return listening_ports(''.join(map(_text_of, ('/proc/net/tcp', '/proc/net/tcp6'))))
 
     # -- ending
 
@@ -663,6 +659,14 @@ def _spawn_error(error: OSError | ValueError, spawn: Spawn) -> Exception:
     return SandboxError(
         f'the system can not start another process ({error.strerror}); stop background commands, or wait'
     )
+
+
+def _text_of(path: str) -> str:
+    try:
+        with open(path, encoding='ascii') as file:
+            return file.read()
+    except OSError:
+        return ''
 
 
 def _absolute(base: str, path: str) -> str:

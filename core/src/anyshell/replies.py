@@ -1,0 +1,158 @@
+"""From facts to replies: which words of `output.py` a result gets, under the session's options."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from anyshell import output
+from anyshell.tools import Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from anyshell.jobs import Job
+    from anyshell.options import ShellOptions
+    from anyshell.result import CommandResult
+    from anyshell.sandbox.base import StreamType
+
+_SLEEP = re.compile(r'(?:^|[;&|(\n]|\bdo)\s*sleep\s+[0-9]')
+
+
+class Replies:
+    """The replies of one session.
+
+    Args:
+        options: How much a model sees, and in which tool set.
+    """
+
+    def __init__(self, options: ShellOptions) -> None:
+        self._options = options
+        self._limit = options.max_output_chars
+        self._full = options.tool_set == 'full'
+        self._advised = False
+
+    def run(self, result: CommandResult) -> Reply:
+        """For a command that was waited for."""
+        shown = self._shown(result)
+        if shown.job_id is not None and shown.timed_out is not None:
+            text = output.moved_to_background(
+                shown.stdout,
+                shown.stderr,
+                command_id=shown.job_id,
+                seconds=shown.timed_out,
+                limit=self._limit,
+                dropped=shown.truncated,
+            )
+        else:
+            text = output.run_result(
+                shown.stdout,
+                shown.stderr,
+                exit_code=shown.exit_code,
+                limit=self._limit,
+                dropped=shown.truncated,
+                timed_out=shown.timed_out,
+                cancelled=shown.cancelled,
+                hint=self._hint(shown),
+                note=self._note(shown),
+            )
+        return Reply(text, facts(result))
+
+    def started(self, result: CommandResult) -> Reply:
+        """For a command that was started in the background, and perhaps waited for until it was ready."""
+        text = output.started(result.command, result.job_id or '')
+        if result.condition is not None:
+            text = f'{text}\n{self.status(result).text}'
+        return Reply(text, facts(result))
+
+    def status(self, result: CommandResult, *, since_last: bool = False) -> Reply:
+        """For a background command that was looked at."""
+        shown = self._shown(result)
+        text = output.status(
+            shown.stdout,
+            shown.stderr,
+            exit_code=shown.exit_code,
+            limit=self._limit,
+            dropped=shown.truncated,
+            empty=output.NO_NEW_OUTPUT if since_last else output.NO_OUTPUT_YET,
+            hint=self._hint(shown),
+        )
+        if shown.condition not in {None, 'exit'}:
+            waited = output.waited(
+                shown.condition or '',
+                met=bool(shown.condition_met),
+                running=shown.exit_code is None,
+            )
+            text = f'{waited}\n{text}'
+        return Reply(text, facts(result))
+
+    def stopped(self, result: CommandResult) -> Reply:
+        """For a background command that was stopped."""
+        shown = self._shown(result)
+        text = output.stopped(
+            shown.command,
+            shown.stdout,
+            shown.stderr,
+            exit_code=shown.exit_code,
+            limit=self._limit,
+            dropped=shown.truncated,
+            hint=self._hint(shown),
+        )
+        return Reply(text, facts(result))
+
+    def listing(self, jobs: Iterable[Job]) -> Reply:
+        """For all background commands."""
+        rows = [
+            (
+                job.id,
+                job.command,
+                (job.ended or time.monotonic()) - job.started,
+                job.process.exit_code,
+            )
+            for job in jobs
+        ]
+        known = [{'job_id': job_id, 'exit_code': exit_code} for job_id, _, _, exit_code in rows]
+        return Reply(output.listing(rows), {'jobs': known})
+
+    def lines(self, command_id: str, found: Mapping[StreamType, Sequence[str]]) -> Reply:
+        """For some lines of a command's whole output."""
+        texts = {stream: '\n'.join(lines) for stream, lines in found.items()}
+        if self._options.clean_output:
+            texts = {stream: output.clean(text) for stream, text in texts.items()}
+        shown = output.sections(texts['stdout'], texts['stderr']) or output.NO_SUCH_LINES
+        return Reply(output.cut(shown, self._limit), {'job_id': command_id})
+
+    def _shown(self, result: CommandResult) -> CommandResult:
+        if not self._options.clean_output:
+            return result
+        stdout, stderr = output.clean(result.stdout), output.clean(result.stderr)
+        return replace(result, stdout=stdout, stderr=stderr)
+
+    def _hint(self, result: CommandResult) -> str:
+        if self._full and result.truncated and result.job_id is not None:
+            return output.whole_output(result.job_id)
+        return ''
+
+    def _note(self, result: CommandResult) -> str:
+        """Advice, once in a session: a model that sleeps in the foreground pays for every turn of it."""
+        if not self._full or self._advised or result.duration < 2:
+            return ''
+        if _SLEEP.search(result.command) is None:
+            return ''
+        self._advised = True
+        return output.INSTEAD_OF_SLEEPING
+
+
+def facts(result: CommandResult) -> dict[str, Any]:
+    """What code wants to know beside the words, as plain data; no output and no variables."""
+    return {
+        'exit_code': result.exit_code,
+        'duration_seconds': round(result.duration, 6),
+        'timed_out': result.timed_out is not None,
+        'cancelled': result.cancelled,
+        'truncated': result.truncated,
+        'cwd': result.cwd,
+        'job_id': result.job_id,
+    }
