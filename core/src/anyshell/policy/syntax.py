@@ -1,0 +1,1459 @@
+"""Reads a command line as bash or a POSIX sh does, into the commands that it would run.
+
+A recursive-descent reader of the shell's grammar. What it does not know for certain it refuses with
+`NotUnderstood`: the caller then gives a verdict about the line instead of a guess at it. Being more lenient than the
+shell is fine (the shell itself refuses such a line); reading a line *differently* from the shell is not.
+
+The traps that every part of this module is shaped by: a backslash before a newline vanishes in the middle of words,
+names and operators; only space and tab are blanks; `#` begins a comment only where a word could begin; `name[` at the
+place of a command reads on to its `]`, over blanks and `#`; here-documents begin after the line that names them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from anyshell.policy.words import Part, Substitution, Word, ansi_c
+
+MAX_BYTES = 262_144
+MAX_DEPTH = 50
+
+Shell = Literal['bash', 'sh']
+Span = tuple[int, int]
+
+
+class NotUnderstood(Exception):  # noqa: N818  # it is a finding about the line, not an error of ours
+    """Raised when a text is outside the grammar; the message ends a sentence, `place` is an index into the text."""
+
+    def __init__(self, message: str, place: Span) -> None:
+        super().__init__(message)
+        self.message = message
+        self.place = place
+
+
+@dataclass(slots=True)
+class Assignment:
+    """`name=value`, `name+=value`, `name[…]=value` or `name=(…)` before a command or alone."""
+
+    name: str
+    value: Word
+    subscript: str | None
+    array: bool
+    span: Span
+
+
+@dataclass(slots=True)
+class Redirect:
+    """A redirection. `body` is the text of a here-document or here-string."""
+
+    operator: str
+    descriptor: str
+    target: Word
+    span: Span
+    body: Word | None = None
+
+
+@dataclass(slots=True)
+class Simple:
+    """A simple command."""
+
+    words: list[Word]
+    assignments: list[Assignment]
+    redirects: list[Redirect]
+    span: Span
+
+
+@dataclass(slots=True)
+class Compound:
+    """A compound command: the lists that it may run and the words that it expands."""
+
+    kind: str
+    span: Span
+    bodies: list[Sequence] = field(default_factory=list['Sequence'])
+    words: list[Word] = field(default_factory=list[Word])
+    redirects: list[Redirect] = field(default_factory=list[Redirect])
+    name: str = ''
+    tests: list[tuple[str, Word, Word]] = field(default_factory=list[tuple[str, Word, Word]])
+
+
+Command = Simple | Compound
+
+
+@dataclass(slots=True)
+class Pipeline:
+    """Commands joined by pipes, with the keywords in front of them."""
+
+    commands: list[Command]
+    keywords: list[str]
+
+
+@dataclass(slots=True)
+class AndOr:
+    """Pipelines joined by `&&` and `||`; `background` when it ends in `&`."""
+
+    pipelines: list[Pipeline]
+    background: bool = False
+
+
+Sequence = list[AndOr]
+
+_RUN = re.compile(r'[^ \t\n;&|<>()\\\'"`$]+')
+_TRACKED_RUN = re.compile(r'[^ \t\n;&|<>()\\\'"`$\[=]+')
+_DOUBLE_RUN = re.compile(r'[^"\\$`]+')
+_HERE_RUN = re.compile(r'[^\\$`]+')
+_BLANKS = re.compile(r'[ \t]*')
+_NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
+_TARGET = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\+?', re.DOTALL)
+_DESCRIPTOR_NAME = re.compile(r'\{[A-Za-z_][A-Za-z0-9_]*(\[.*\])?\}', re.DOTALL)
+_KEYWORD = re.compile(r'[a-z]+|\[\[|[!{}]')
+_UNARY = re.compile(r'-[A-Za-z]')
+_SCAN_RUN = re.compile(r'[^\\\'"`$<>(){}\[\]]+')
+_HARMLESS_QUOTES = re.compile(r"'[^'\"$`\\}\n]*'")
+_BREAKS = frozenset(' \t\n;&|<>()')
+_SPECIAL_PARAMETERS = frozenset('@*#?-$!0123456789')
+_NUMBERS = frozenset('#?$')
+_ASSIGNING = frozenset(('alias', 'declare', 'export', 'local', 'readonly', 'typeset', 'eval', 'let'))
+_COMPOUND = frozenset(('if', 'while', 'until', 'for', 'case', 'select', '{', '[[', 'function'))
+_REDIRECTS = ('<<<', '<<-', '<<', '<&', '<>', '<', '>>', '>&', '>|', '>', '&>>', '&>')
+_RESERVED = _COMPOUND | {
+    'then', 'elif', 'else', 'fi', 'do', 'done', 'in', 'esac', '}', '!', 'time', 'coproc',
+}  # fmt: skip
+_ENDINGS = frozenset(('then', 'elif', 'else', 'fi', 'do', 'done', 'esac', '}'))
+_BINARY = frozenset((
+    '=', '==', '!=', '=~', '-eq', '-ne', '-lt', '-le', '-gt', '-ge', '-nt', '-ot', '-ef',
+))  # fmt: skip
+_BASH_ONLY = 'is bash syntax, and this line runs in a POSIX sh'
+
+
+@dataclass(slots=True)
+class _HereDocument:
+    redirect: Redirect
+    delimiter: str
+    quoted: bool
+    strip: bool
+
+
+class Reader:
+    """Reads `text[start:end]`.
+
+    Args:
+        text: The text.
+        shell: Whose grammar holds.
+        start: Where to begin.
+        end: Where to stop.
+        fixed: The place that everything read here has, for a text that is not part of the line itself.
+        depth: How deeply this text is nested in others.
+        extglob: Whether extended patterns are read in words.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        shell: Shell = 'bash',
+        start: int = 0,
+        end: int | None = None,
+        fixed: Span | None = None,
+        depth: int = 0,
+        extglob: bool = False,
+    ) -> None:
+        self.text = text
+        self.bash = shell == 'bash'
+        self.shell: Shell = shell
+        self.at = start
+        self.end = len(text) if end is None else end
+        self.fixed = fixed
+        self.depth = depth
+        self.extglob = extglob
+        self.operators: list[tuple[str, Span]] = []
+        self.pending: list[_HereDocument] = []
+        self.continued = '\\\n' in text
+        self.closer = ''
+        self.memo: dict[int, tuple[bool, int, list[Substitution]]] = {}
+        # What runs code that no one can see here, and the variables that expansions set.
+        self.hidden: list[tuple[str, Span]] = []
+        self.assigned: list[tuple[str, Span]] = []
+
+    # Places and errors
+
+    def place(self, start: int, end: int) -> Span:
+        """Where a part of this text is in the command line."""
+        return self.fixed or (start, end)
+
+    def fail(self, message: str, at: int | None = None) -> NotUnderstood:
+        """What to raise when the text is outside the grammar."""
+        at = self.at if at is None else at
+        return NotUnderstood(message, self.place(min(at, self.end), min(at + 1, self.end)))
+
+    def _operator(self, operator: str, start: int) -> None:
+        self.operators.append((operator, self.place(start, self.at)))
+
+    def _deeper(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.fail('it is nested too deeply')
+
+    # Characters
+
+    def _skip(self, at: int) -> int:
+        """The place of the next character that counts: a backslash with a newline after it is nothing."""
+        if self.continued:
+            while self.text.startswith('\\\n', at) and at + 2 <= self.end:
+                at += 2
+        return at
+
+    def _char(self, at: int) -> str:
+        return self.text[at] if at < self.end else ''
+
+    def _peek(self) -> str:
+        self.at = self._skip(self.at)
+        return self.text[self.at] if self.at < self.end else ''
+
+    def _ahead(self, operator: str) -> int:
+        """The place after `operator`, with continuations between its characters, or -1."""
+        at = self.at
+        for char in operator:
+            at = self._skip(at)
+            if self._char(at) != char:
+                return -1
+            at += 1
+        return at
+
+    def _take(self, operator: str) -> bool:
+        at = self._ahead(operator)
+        if at < 0:
+            return False
+        self.at = at
+        return True
+
+    def _blanks(self) -> str:
+        """Skip blanks and a comment; return the character that follows."""
+        text, end = self.text, self.end
+        while True:
+            match = _BLANKS.match(text, self.at, end)
+            at = match.end() if match else self.at
+            if self.continued and text.startswith('\\\n', at) and at + 2 <= end:
+                self.at = at + 2
+                continue
+            break
+        if at < end and text[at] == '#':
+            at = text.find('\n', at, end)
+            if at < 0:
+                at = end
+        self.at = at
+        return text[at] if at < end else ''
+
+    def _newlines(self) -> str:
+        """Skip blanks, comments and newlines, where the grammar lets lists go on."""
+        while self._blanks() == '\n':
+            self._newline()
+        return self._char(self.at)
+
+    def _newline(self) -> None:
+        self.at += 1
+        if self.pending:
+            pending, self.pending = self.pending, []
+            for document in pending:
+                self._here_document(document)
+
+    # Words
+
+    def _word(self, *, first: bool = False, assigning: bool = False, mode: str = '') -> Word | Assignment | None:  # noqa: C901, PLR0912, PLR0915  # one loop over the characters of a word, as in the shell
+        """Read a word, or an assignment where one may stand; `None` when no word begins here.
+
+        Args:
+            first: At the place of a command, where `name=…` assigns and `name[` reads on to `]`.
+            assigning: After `declare` and its like, where `name=(…)` is one word.
+            mode: '', 'regex' and 'pattern' inside `[[ ]]`, 'array' inside `name=(…)`.
+        """
+        text, end, start = self.text, self.end, self._skip(self.at)
+        at = start
+        parts: list[Part] = []
+        subs: list[Substitution] = []
+        plain = ''
+        token: str | None = '' if first or assigning or mode == 'array' else None
+        target: tuple[str, str | None, int] | None = None
+        subscript: str | None = None
+        array = False
+        while at < end:
+            match = (_RUN if token is None else _TRACKED_RUN).match(text, at, end)
+            if match:
+                run = match[0]
+                plain += run
+                if token is not None:
+                    token += run
+                at = match.end()
+                if at >= end:
+                    break
+            char = text[at]
+            if char in ' \t\n':
+                break
+            if char == '\\':
+                if text.startswith('\n', at + 1) and at + 1 < end:
+                    at += 2
+                    continue
+                token = None
+                if plain:
+                    parts.append(('u', plain))
+                    plain = ''
+                parts.append(('q', text[at + 1] if at + 1 < end else '\\'))
+                at += 2
+            elif char == '[' and token is not None:
+                opens = (first and _NAME.fullmatch(token)) or (mode == 'array' and not token)
+                at += 1
+                plain += '['
+                token += '['
+                if opens and self.bash:
+                    self.at = at
+                    inner: list[Part] = []
+                    self._scan(inner, subs, ']', '[', what='the subscript')
+                    subscript = self.text[at : self.at - 1]
+                    self._no_hidden_code(inner, at)
+                    parts += [('u', plain), *inner, ('u', ']')]
+                    plain, at = '', self.at
+                    token += 's]'
+            elif char == '=' and token is not None:
+                match = _TARGET.fullmatch(token)
+                at += 1
+                plain += '='
+                token += '='
+                if match is None or not (first or assigning):
+                    continue
+                if not self.bash and (token.endswith('+=') or subscript is not None):
+                    raise self.fail(f'`{token}` {_BASH_ONLY}', start)
+                after = self._skip(at)
+                if self._char(after) == '(':
+                    if not self.bash:
+                        raise self.fail(f'an array {_BASH_ONLY}', start)
+                    parts.append(('u', plain))
+                    plain = ''
+                    self.at = after + 1
+                    self._array(subs)
+                    at, array = self.at, True
+                if first:
+                    # What follows is the value: the name is not part of the word's value.
+                    target = (match[1], subscript, len(token))
+                    parts.clear()
+                    plain = ''
+                if array:
+                    parts.append(('x', ''))
+                token = None
+            elif char in '\'"`$':
+                token = None
+                if plain:
+                    parts.append(('u', plain))
+                    plain = ''
+                self.at = at
+                self._quoted(char, parts, subs)
+                at = self.at
+            elif char in '<>' and self._char(self._skip(at + 1)) == '(':
+                token = None
+                parts.append(('u', plain))
+                plain = ''
+                parts.append(('p', ''))
+                self.at = at
+                self._process(char, subs)
+                at = self.at
+            elif char == '(' and self._group_in_word(mode, plain, parts):
+                token = None
+                parts.append(('u', plain))
+                plain = ''
+                self.at = at + 1
+                self._scan(parts, subs, ')', '(', what='the pattern')
+                at = self.at
+                parts.append(('u', '*'))
+            elif char == '|' and mode == 'regex':
+                plain += char
+                at += 1
+            else:
+                break
+        if plain:
+            parts.append(('u', plain))
+        self.at = min(at, end)
+        if self.at == start:
+            return None
+        span = self.fixed or (start, self.at)
+        word = Word(text[start : self.at], parts, span, subs)
+        if target is None:
+            return word
+        return Assignment(target[0], word, target[1], array, span)
+
+    def _group_in_word(self, mode: str, plain: str, parts: list[Part]) -> bool:
+        if mode == 'regex':
+            return True
+        if not (self.extglob or mode == 'pattern') or not self.bash:
+            return False
+        before = plain or (parts[-1][1] if parts and parts[-1][0] == 'u' else '')
+        return before[-1:] in set('?*+@!') and bool(before)
+
+    def _plain_word(self, what: str) -> Word:
+        word = self._word()
+        if not isinstance(word, Word):
+            raise self.fail(f'{what} is missing')
+        return word
+
+    def _quoted(self, char: str, parts: list[Part], subs: list[Substitution]) -> None:
+        """Read what begins with one of the four characters that quote or expand, outside double quotes."""
+        if char == "'":
+            close = self.text.find("'", self.at + 1, self.end)
+            if close < 0:
+                raise self.fail("a ' is never closed")
+            parts.append(('q', self.text[self.at + 1 : close]))
+            self.at = close + 1
+        elif char == '"':
+            self._double(parts, subs)
+        elif char == '`':
+            self._backtick(parts, subs, double=False)
+        else:
+            self._dollar(parts, subs, quoted=False)
+
+    def _double(self, parts: list[Part], subs: list[Substitution]) -> None:
+        start = self.at
+        self.at += 1
+        text, end = self.text, self.end
+        parts.append(('q', ''))
+        while self.at < end:
+            match = _DOUBLE_RUN.match(text, self.at, end)
+            if match:
+                parts.append(('q', match[0]))
+                self.at = match.end()
+            char = self._char(self.at)
+            if char == '"':
+                self.at += 1
+                return
+            if char == '\\':
+                after = self._char(self.at + 1)
+                if after and after in '$`"\\':
+                    parts.append(('q', after))
+                elif after != '\n':
+                    parts.append(('q', '\\' + after))
+                self.at += 2
+            elif char == '`':
+                self._backtick(parts, subs, double=True)
+            elif char == '$':
+                self._dollar(parts, subs, quoted=True)
+        raise self.fail('a " is never closed', start)
+
+    def _backtick(self, parts: list[Part], subs: list[Substitution], *, double: bool) -> None:
+        start = self.at
+        text, end, at = self.text, self.end, start + 1
+        while True:
+            close = text.find('`', at, end)
+            if close < 0:
+                raise self.fail('a back-tick is never closed', start)
+            escape = text.find('\\', at, close)
+            if escape < 0:
+                break
+            at = escape + 2
+        self.at = close + 1
+        body = text[start + 1 : close]
+        parts.append(('X' if double else 'x', ''))
+        self._deeper()
+        if '\\' in body:
+            reader = Reader(
+                _back_tick_text(body, double=double),
+                shell=self.shell,
+                fixed=self.place(start, self.at),
+                depth=self.depth,
+                extglob=self.extglob,
+            )
+        else:
+            reader = self._inside(start + 1, close)
+        subs.append(Substitution('`', reader.script(), self.place(start, self.at)))
+        self._operator('`', start)
+        self._adopt(reader)
+        self.depth -= 1
+
+    def _inside(self, start: int, end: int) -> Reader:
+        reader = Reader(
+            self.text,
+            shell=self.shell,
+            start=start,
+            end=end,
+            fixed=self.fixed,
+            depth=self.depth,
+            extglob=self.extglob,
+        )
+        reader.memo = self.memo
+        return reader
+
+    def _adopt(self, reader: Reader) -> None:
+        self.operators += reader.operators
+        self.hidden += reader.hidden
+        self.assigned += reader.assigned
+
+    def _process(self, char: str, subs: list[Substitution]) -> None:
+        start = self.at
+        if not self.bash:
+            raise self.fail(f'`{char}(` {_BASH_ONLY}')
+        self.at = self._skip(start + 1) + 1
+        self._operator(f'{char}(', start)
+        subs.append(Substitution(f'{char}(', self._until_parenthesis(start), self.place(start, self.at)))
+
+    def _until_parenthesis(self, start: int) -> Sequence:
+        """Read commands up to the `)` of a substitution."""
+        self._deeper()
+        pending, self.pending = self.pending, []
+        closer, self.closer = self.closer, ')'
+        commands = self._list(')')
+        if self._peek() != ')':
+            raise self.fail('a ( is never closed', start)
+        if self.pending:
+            raise self.fail('a here-document has no end', start)
+        self.at += 1
+        self.pending, self.closer = pending, closer
+        self.depth -= 1
+        return commands
+
+    # Expansions
+
+    def _dollar(self, parts: list[Part], subs: list[Substitution], *, quoted: bool) -> None:
+        start = self.at
+        at = self._skip(start + 1)
+        char = self._char(at)
+        if char == '(':
+            self._dollar_parenthesis(start, at, parts, subs, quoted=quoted)
+        elif char == '{':
+            self.at = at + 1
+            self._braced(start, parts, subs, quoted=quoted)
+        elif char == '[':
+            if not self.bash:
+                raise self.fail(f'`$[` {_BASH_ONLY}')
+            self.at = at + 1
+            inner: list[Part] = []
+            self._scan(inner, subs, ']', '[', what='the arithmetic')
+            self._no_hidden_code(inner, start)
+            parts.append(('n', ''))
+        elif char == "'" and not quoted:
+            if not self.bash:
+                raise self.fail(f"`$'` {_BASH_ONLY}")
+            self._ansi_c(start, at, parts)
+        elif char == '"' and not quoted:
+            if not self.bash:
+                raise self.fail(f'`$"` {_BASH_ONLY}')
+            self.at = at
+            self._double(parts, subs)
+        elif name := self._name(at):
+            parts.append(('V' if quoted else 'v', name))
+        elif char in _SPECIAL_PARAMETERS and char:
+            self.at = at + 1
+            if char in _NUMBERS:
+                parts.append(('n', ''))
+            elif quoted:
+                parts.append(('m' if char == '@' else 'X', char))
+            else:
+                parts.append(('x', char))
+        else:
+            parts.append(('q', '$'))
+            self.at = start + 1
+
+    def _name(self, at: int) -> str:
+        """A name at `at`, over continuations; moves behind it when there is one."""
+        match = _NAME.match(self.text, at, self.end)
+        if match is None:
+            return ''
+        name = match[0]
+        self.at = match.end()
+        while self.continued and (after := self._skip(self.at)) != self.at:
+            match = re.compile(r'[A-Za-z0-9_]+').match(self.text, after, self.end)
+            if match is None:
+                break
+            name += match[0]
+            self.at = match.end()
+        return name
+
+    def _ansi_c(self, start: int, at: int, parts: list[Part]) -> None:
+        close = at + 1
+        while True:
+            close = self.text.find("'", close, self.end)
+            if close < 0:
+                raise self.fail("a $' is never closed", start)
+            escapes = len(self.text[at + 1 : close]) - len(self.text[at + 1 : close].rstrip('\\'))
+            if not escapes % 2:
+                break
+            close += 1
+        parts.append(('q', ansi_c(self.text[at + 1 : close])))
+        self.at = close + 1
+
+    def _dollar_parenthesis(
+        self, start: int, at: int, parts: list[Part], subs: list[Substitution], *, quoted: bool
+    ) -> None:
+        known = self.memo.get(start)
+        if known is not None:
+            kind, self.at, found = known
+            parts.append((('X' if quoted else 'x') if kind else 'n', ''))
+            subs += found
+            return
+        found = list[Substitution]()
+        second = self._skip(at + 1)
+        arithmetic = False
+        if self._char(second) == '(':
+            inner: list[Part] = []
+            arithmetic = self._arithmetic_end(second, inner, found)
+            if arithmetic:
+                self._no_hidden_code(inner, start)
+                parts.append(('n', ''))
+            else:
+                # `$((a); b)`: not arithmetic, so bash takes the same text, up to the same `)`, as commands.
+                if self.bash:
+                    self.at = at + 1
+                    self._scan([], [], ')', '(', what='the substitution')
+                    close = self.at
+                    self._deeper()
+                    reader = self._inside(at + 1, close - 1)
+                    commands = reader.script()
+                    self._adopt(reader)
+                    self.depth -= 1
+                else:
+                    self.at = at + 1
+                    commands = self._until_parenthesis(start)
+                found = [Substitution('$(', commands, self.place(start, self.at))]
+        else:
+            self.at = at + 1
+            found = [Substitution('$(', self._until_parenthesis(start), self.place(start, self.at))]
+        if not arithmetic:
+            parts.append(('X' if quoted else 'x', ''))
+            self.operators.append(('$(', self.place(start, self.at)))
+        # Text that is read twice, as in `((…))`, must not be read 2 ** depth times.
+        self.memo[start] = (not arithmetic, self.at, found)
+        subs += found
+
+    def _arithmetic_end(self, second: int, parts: list[Part], subs: list[Substitution]) -> bool:
+        """Read from the second `(` of `((`; say whether this is arithmetic, which ends in `))`."""
+        self.at = second + 1
+        self._scan(parts, subs, ')', '(', what='the arithmetic')
+        if self._peek() != ')':
+            return False
+        self.at += 1
+        return True
+
+    def _braced(self, start: int, parts: list[Part], subs: list[Substitution], *, quoted: bool) -> None:  # noqa: C901, PLR0912  # the forms of ${…}
+        char = self._peek()
+        if char and char in ' \t\n|':
+            raise self.fail('`${ …; }` is not read', start)
+        length = indirect = False
+        if char == '#' and self._char(self._skip(self.at + 1)) not in set('}:-+=?%#/^,@') | {''}:
+            length = True
+            self.at += 1
+        elif char == '!' and self._char(self._skip(self.at + 1)) not in set('}:-+=?%#/^,@') | {''}:
+            indirect = True
+            self.at += 1
+            if not self.bash:
+                raise self.fail(f'`${{!` {_BASH_ONLY}', start)
+        at = self._skip(self.at)
+        name = self._name(at)
+        if not name and (char := self._char(at)) in _SPECIAL_PARAMETERS and char:
+            name = char
+            self.at = at + 1
+            while name.isdigit() and (char := self._peek()).isdigit():
+                name += char
+                self.at += 1
+        several = name == '@'
+        if name and self.bash and self._peek() == '[':
+            self.at += 1
+            inner: list[Part] = []
+            begin = self.at
+            self._scan(inner, subs, ']', '[', what='the subscript')
+            self._no_hidden_code(inner, start)
+            several = self.text[begin : self.at - 1].strip() == '@'
+            plain = False
+        else:
+            plain = bool(name) and not length and not indirect
+        if plain and self._peek() == '}':
+            self.at += 1
+            if several or not _NAME.fullmatch(name):
+                parts.append(('n', '') if name in '#?$' else (('m' if several else 'X') if quoted else 'x', name))
+            else:
+                parts.append(('V' if quoted else 'v', name))
+            return
+        begin = self.at
+        first, second = self._peek(), self._char(self._skip(self.at + 1))
+        if not self.bash and ((first and first in '/^,@') or (first == ':' and second not in set('-+=?'))):
+            raise self.fail(f'this form of `${{…}}` {_BASH_ONLY}', start)
+        inner = []
+        self._scan(inner, subs, '}', '', double=quoted, brace=True, what='the expansion')
+        rest = self.text[begin : self.at - 1].replace('\\\n', '')
+        if first == '@' and 'P' in rest:
+            self.hidden.append(('`@P` expands a value as a prompt, which runs the commands in it', self.place(start, self.at)))
+        if first == ':' and second not in set('-+=?'):
+            self._no_hidden_code(inner, start)
+        if name and (first == '=' or (first == ':' and second == '=')):
+            self.assigned.append((name, self.place(start, self.at)))
+        if length:
+            parts.append(('n', ''))
+        else:
+            parts.append((('m' if several or indirect or '@' in rest else 'X') if quoted else 'x', ''))
+
+    def _scan(  # noqa: C901, PLR0912  # the characters that mean something between brackets
+        self,
+        parts: list[Part],
+        subs: list[Substitution],
+        close: str,
+        opener: str,
+        *,
+        what: str,
+        double: bool = False,
+        brace: bool = False,
+    ) -> None:
+        """Read up to the `close` that matches, over quotes and expansions; moves behind it."""
+        start, text, end, count = self.at, self.text, self.end, 1
+        run = _SCAN_RUN
+        self._deeper()
+        while self.at < end:
+            match = run.match(text, self.at, end)
+            if match:
+                parts.append(('u', match[0]))
+                self.at = match.end()
+            char = self._char(self.at)
+            if not char:
+                break
+            if char == close:
+                count -= 1
+                self.at += 1
+                if not count:
+                    self.depth -= 1
+                    return
+                parts.append(('u', char))
+            elif char == opener:
+                count += 1
+                self.at += 1
+                parts.append(('u', char))
+            elif char == '\\':
+                if self._char(self.at + 1) != '\n':
+                    parts.append(('q', self._char(self.at + 1)))
+                self.at += 2
+            elif char == "'" and double:
+                # bash looks for the second ' where it splits the line, and takes both as text where it expands it.
+                match = _HARMLESS_QUOTES.match(text, self.at, end)
+                if match is None:
+                    raise self.fail("a ' inside a quoted `${…}` is not read")
+                parts.append(('q', match[0]))
+                self.at = match.end()
+            elif char in '\'"`':
+                if char == '`':
+                    self._backtick(parts, subs, double=double)
+                else:
+                    self._quoted(char, parts, subs)
+            elif char == '$':
+                self._dollar(parts, subs, quoted=double)
+            elif char in '<>' and close in ']}' and not double and self._char(self._skip(self.at + 1)) == '(':
+                begin = self.at
+                self._process(char, subs)
+                if close in text[begin : self.at]:
+                    raise self.fail(f'{what} holds `{char}(…)` with a `{close}`', begin)
+            else:
+                parts.append(('u', char))
+                self.at += 1
+        raise self.fail(f'{what} is never closed', start)
+
+    def _no_hidden_code(self, parts: list[Part], start: int) -> None:
+        """Note text that arithmetic expands a second time: a subscript in it runs its `$(…)`."""
+        text = ''.join(text for kind, text in parts if kind in 'uq')
+        if '$(' in text or '`' in text:
+            self.hidden.append((
+                'arithmetic and subscripts expand their text again, which runs the commands quoted in it',
+                self.place(start, self.at),
+            ))
+
+    def _array(self, subs: list[Substitution]) -> None:
+        """Read the words of `name=(…)` up to its `)`."""
+        start = self.at
+        while True:
+            char = self._blanks()
+            if char == '\n':
+                if self.pending:
+                    raise self.fail('a here-document begins before an array has ended')
+                self.at += 1
+            elif char == ')':
+                self.at += 1
+                return
+            else:
+                word = self._word(mode='array')
+                if not isinstance(word, Word):
+                    raise self.fail('an array is never closed', start)
+                subs += word.substitutions
+
+    # Here-documents
+
+    def _here_document(self, document: _HereDocument) -> None:
+        """Read a body from the start of a line; moves to the line behind its end."""
+        text, end, at = self.text, self.end, self.at
+        body: list[str] = []
+        exact = True
+        while True:
+            if at >= end:
+                raise NotUnderstood('a here-document has no end', document.redirect.span)
+            line_start = at
+            line, at = self._here_line(at, joined=not document.quoted)
+            raw_line = text[line_start : at]
+            if document.strip:
+                exact = exact and not line.startswith('\t')
+                line = line.lstrip('\t')
+            if line == document.delimiter:
+                if not self.bash and '\\\n' in raw_line:
+                    raise NotUnderstood('the end of a here-document is continued', document.redirect.span)
+                break
+            if self.closer and line.startswith(document.delimiter) and ')' in line[len(document.delimiter) :]:
+                # Inside `$(…)` bash ends the text at `EOF)` too, and reads on right behind the word.
+                if not self.bash or '\\\n' in raw_line:
+                    raise NotUnderstood('a line begins with the end of a here-document', document.redirect.span)
+                at = line_start + raw_line.index(document.delimiter) + len(document.delimiter)
+                break
+            exact = exact and '\\\n' not in raw_line
+            body.append(line + '\n')
+        content = ''.join(body)
+        begin, self.at = self.at, min(at, end)
+        span = document.redirect.span
+        if document.quoted or not ('$' in content or '`' in content or '\\' in content):
+            document.redirect.body = Word(content, (('q', content),), span)
+            return
+        self._deeper()
+        if exact:
+            reader = self._inside(begin, begin + len(content))
+        else:
+            reader = Reader(content, shell=self.shell, fixed=span, depth=self.depth, extglob=self.extglob)
+        document.redirect.body = reader.here_text(span)
+        self._adopt(reader)
+        self.depth -= 1
+
+    def _here_line(self, at: int, *, joined: bool) -> tuple[str, int]:
+        """The line at `at` without its newline, with the lines that continue it, and where the next begins."""
+        line = ''
+        while True:
+            close = self.text.find('\n', at, self.end)
+            if close < 0:
+                return line + self.text[at : self.end], self.end + 1
+            piece = self.text[at:close]
+            at = close + 1
+            if not joined or (len(piece) - len(piece.rstrip('\\'))) % 2 == 0:
+                return line + piece, at
+            line += piece[:-1]
+
+    def here_text(self, span: Span) -> Word:
+        """Read the whole text as the body of an unquoted here-document."""
+        start = self.at
+        parts: list[Part] = []
+        subs: list[Substitution] = []
+        while self.at < self.end:
+            match = _HERE_RUN.match(self.text, self.at, self.end)
+            if match:
+                parts.append(('q', match[0]))
+                self.at = match.end()
+            char = self._char(self.at)
+            if char == '\\':
+                after = self._char(self.at + 1)
+                parts.append(('q', after if after and after in '$`\\' else '\\' + after))
+                self.at += 2
+            elif char == '`':
+                self._here_backtick(parts, subs)
+            elif char == '$':
+                self._dollar(parts, subs, quoted=True)
+        return Word(self.text[start : self.end], parts, span, subs)
+
+    def _here_backtick(self, parts: list[Part], subs: list[Substitution]) -> None:
+        start = self.at
+        self._backtick(parts, subs, double=False)
+        # bash keeps the backslash of `\"` here, dash removes it, as both do inside double quotes.
+        if not self.bash and '\\"' in self.text[start : self.at]:
+            raise self.fail(r'a `\"` inside back-ticks in a here-document is not read', start)
+
+    # Redirections
+
+    def _redirect(self, descriptor: str, start: int, redirects: list[Redirect]) -> bool:
+        """Read a redirection if one begins here."""
+        operator = next((op for op in _REDIRECTS if self._take(op)), None)
+        if operator is None:
+            return False
+        if not self.bash and (operator in {'<<<', '&>', '&>>'} or descriptor.startswith('{')):
+            raise self.fail(f'`{descriptor}{operator}` {_BASH_ONLY}', start)
+        self._operator(operator, start)
+        char = self._blanks()
+        if operator in {'<&', '>&'} and char == '-':
+            # The `-` is a token of its own in bash: `>&-rm x` runs rm. Other shells read a word.
+            self.at += 1
+            if not self.bash and self._peek() and self._char(self.at) not in _BREAKS:
+                raise self.fail(f'text right behind `{operator}-` is read in different ways', start)
+            redirects.append(Redirect(operator, descriptor, Word('-', (('u', '-'),), self.place(self.at - 1, self.at)), self.place(start, self.at)))
+            return True
+        target = self._word()
+        if not isinstance(target, Word):
+            raise self.fail(f'`{operator}` has no target')
+        redirect = Redirect(operator, descriptor, target, self.place(start, self.at))
+        if not self.bash and operator == '>&' and not target.raw.isdigit():
+            raise self.fail(f'`>&` with a file {_BASH_ONLY}', start)
+        if operator in {'<<', '<<-'}:
+            self.pending.append(self._delimiter(redirect))
+        elif operator == '<<<':
+            redirect.body = Word(target.raw, (*target.parts, ('q', '\n')), target.span, target.substitutions)
+        redirects.append(redirect)
+        return True
+
+    def _delimiter(self, redirect: Redirect) -> _HereDocument:
+        target = redirect.target
+        text = ''
+        for kind, part in target.parts:
+            if kind in 'uq':
+                text += part
+            elif kind in 'vV' and '{' not in target.raw:
+                text += '$' + part
+            else:
+                raise NotUnderstood('the end of a here-document is named by an expansion', redirect.span)
+        if '\n' in text:
+            raise NotUnderstood('the end of a here-document holds a newline', redirect.span)
+        quoted = any(char in target.raw.replace('\\\n', '') for char in '\'"\\')
+        if '$' in text and quoted:
+            raise NotUnderstood('the end of a here-document holds both quotes and `$`', redirect.span)
+        redirect.target = Word(target.raw, (('q', text),), target.span)
+        return _HereDocument(redirect, text, quoted, redirect.operator == '<<-')
+
+    def _redirects(self, redirects: list[Redirect]) -> None:
+        """Read the redirections behind a compound command."""
+        while True:
+            self._blanks()
+            start = self.at
+            descriptor = ''
+            char = self._char(start)
+            if char and (char.isdigit() or char == '{'):
+                descriptor = self._descriptor(start)
+                if not descriptor:
+                    return
+            if not self._starts_redirect() or not self._redirect(descriptor, start, redirects):
+                self.at = start
+                return
+
+    def _descriptor(self, start: int) -> str:
+        """The number or `{name}` at `start` when a redirection follows at once; moves behind it."""
+        word = self._word()
+        if isinstance(word, Word) and self._is_descriptor(word):
+            return word.literal
+        self.at = start
+        return ''
+
+    def _is_descriptor(self, word: Word) -> bool:
+        if len(word.parts) != 1 or word.parts[0][0] != 'u' or self._peek() not in {'<', '>'}:
+            return False
+        text = word.parts[0][1]
+        if text.isdigit() and text.isascii():
+            return int(text[:12]) <= 0x7FFFFFFF
+        return self.bash and _DESCRIPTOR_NAME.fullmatch(text) is not None
+
+    def _starts_redirect(self) -> bool:
+        char = self._peek()
+        if char in {'<', '>'}:
+            return self._char(self._skip(self.at + 1)) != '('
+        return char == '&' and self.bash and self._ahead('&>') > 0
+
+    # Lists
+
+    def script(self) -> Sequence:
+        """Read the whole text as a program."""
+        commands = self._list('')
+        if self._blanks():
+            word = self._keyword() or self._char(self.at)
+            raise self.fail(f'`{word}` does not belong here')
+        if self.pending:
+            raise NotUnderstood('a here-document has no end', self.pending[0].redirect.span)
+        return commands
+
+    def _list(self, closer: str, *, needed: bool = False) -> Sequence:
+        """Read commands up to `closer`, a keyword that ends a list, or the end of the text."""
+        items: Sequence = []
+        while True:
+            char = self._newlines()
+            if not char or char == closer == ')' or self._keyword() in _ENDINGS:
+                break
+            if char == ';' and (self._ahead(';;') > 0 or self._ahead(';&') > 0):
+                break
+            item = self._and_or()
+            items.append(item)
+            char = self._blanks()
+            if char == '&' and self._ahead('&&') < 0:
+                start = self.at
+                self.at += 1
+                self._operator('&', start)
+                item.background = True
+            elif char == ';' and self._ahead(';;') < 0 and not (self.bash and self._ahead(';&') > 0):
+                start = self.at
+                self.at += 1
+                self._operator(';', start)
+            elif char == '\n':
+                self.operators.append(('\n', self.place(self.at, self.at + 1)))
+                self._newline()
+            elif char and not (
+                char == ')' or (char == ';' and (self._ahead(';;') > 0 or self._ahead(';&') > 0)) or self._keyword() in _ENDINGS
+            ):
+                raise self.fail(f'`{char}` does not belong here')
+            else:
+                break
+        if needed and not items:
+            raise self.fail('a command is missing')
+        return items
+
+    def _and_or(self) -> AndOr:
+        item = AndOr([self._pipeline()])
+        while self._blanks() in {'&', '|'} and self._char(self.at):
+            start = self.at
+            operator = next((op for op in ('&&', '||') if self._take(op)), None)
+            if operator is None:
+                break
+            self._operator(operator, start)
+            self._newlines()
+            item.pipelines.append(self._pipeline())
+        return item
+
+    def _pipeline(self) -> Pipeline:
+        self._deeper()
+        pipeline = Pipeline([], self._prefixes())
+        if pipeline.keywords and self._ends_command():
+            self.depth -= 1
+            return pipeline
+        pipeline.commands.append(self._command(first=True))
+        while self._blanks() == '|' and self._ahead('||') < 0:
+            start = self.at
+            self.at += 1
+            operator = '|'
+            if self._ahead('&') > 0:
+                if not self.bash:
+                    raise self.fail(f'`|&` {_BASH_ONLY}', start)
+                self._take('&')
+                operator = '|&'
+            self._operator(operator, start)
+            self._newlines()
+            pipeline.commands.append(self._command(first=False))
+        self.depth -= 1
+        return pipeline
+
+    def _ends_command(self) -> bool:
+        char = self._blanks()
+        if char == '&' and self._starts_redirect():
+            return False
+        return not char or char in '\n;&|)' or self._keyword() in _ENDINGS
+
+    def _prefixes(self) -> list[str]:
+        """Read `!` and `time`, which may stand before a pipeline any number of times."""
+        keywords: list[str] = []
+        while True:
+            self._blanks()
+            start = self.at
+            word = self._keyword()
+            if word == '!':
+                if self.extglob and self._char(self._after_keyword(word)) == '(':
+                    raise self.fail('`!(` is a pattern or a subshell, as extglob says')
+                self._take(word)
+                self._operator('!', start)
+            elif word == 'time' and self.bash:
+                self._take(word)
+                self._blanks()
+                for option in ('-p', '--'):
+                    after = self._after_keyword(option)
+                    if after > 0:
+                        self.at = after
+                        self._blanks()
+            else:
+                return keywords
+            keywords.append(word)
+
+    def _after_keyword(self, word: str) -> int:
+        """The place behind `word` when it stands here as a whole word, else -1."""
+        after = self._ahead(word)
+        if after < 0:
+            return -1
+        after = self._skip(after)
+        char = self._char(after)
+        if char and char not in _BREAKS:
+            return -1
+        if char and char in '<>' and self._char(self._skip(after + 1)) == '(':
+            return -1
+        return after
+
+    def _keyword(self) -> str:
+        """The reserved word that stands here, or ''."""
+        match = _KEYWORD.match(self.text, self._skip(self.at), self.end)
+        if match is None:
+            return ''
+        if self.continued and self.text.startswith('\\\n', match.end()):
+            return next((word for word in _RESERVED if self._after_keyword(word) > 0), '')
+        word = match[0]
+        return word if word in _RESERVED and self._after_keyword(word) > 0 else ''
+
+    # Commands
+
+    def _command(self, *, first: bool) -> Command:
+        char = self._blanks()
+        start = self.at
+        if char == '(':
+            return self._parenthesis(start)
+        word = self._keyword()
+        if not word or (word == 'time' and (not first or not self.bash)) or word == 'in':
+            # `in` is a plain word here, and `time` is one behind a pipe and in a POSIX sh.
+            return self._simple()
+        if word in _ENDINGS or word in {'!', 'time'}:
+            raise self.fail(f'`{word}` does not belong here')
+        if not self.bash and word in {'[[', 'function', 'select', 'coproc'}:
+            raise self.fail(f'`{word}` {_BASH_ONLY}')
+        self._take(word)
+        if word == 'coproc':
+            return self._coprocess(start)
+        return self._compound(word, start)
+
+    def _compound(self, word: str, start: int) -> Compound:
+        command = Compound(word, self.place(start, start))
+        if word == '{':
+            self._operator('{', start)
+            command.bodies.append(self._list('', needed=True))
+            self._expect('}')
+        elif word == 'if':
+            self._if(command)
+        elif word in {'while', 'until'}:
+            command.bodies += [self._list('', needed=True)]
+            self._expect('do')
+            command.bodies += [self._list('', needed=True)]
+            self._expect('done')
+        elif word in {'for', 'select'}:
+            self._for(command)
+        elif word == 'case':
+            self._case(command)
+        elif word == '[[':
+            self._condition(command)
+        else:
+            self._blanks()
+            name = self._plain_word('the name of a function')
+            command.name = name.raw
+            if self._blanks() == '(' and self._char(self._skip_blanks(self.at + 1)) == ')':
+                self.at = self._skip_blanks(self.at + 1) + 1
+            return self._function(command, start)
+        self._redirects(command.redirects)
+        command.span = self.place(start, self.at)
+        return command
+
+    def _skip_blanks(self, at: int) -> int:
+        while (after := self._skip(at)) < self.end and (after != at or self.text[after] in ' \t'):
+            at = after + 1 if after == at else after
+        return at
+
+    def _expect(self, word: str) -> None:
+        self._newlines()
+        after = self._after_keyword(word)
+        if after < 0:
+            char = self._keyword() or self._char(self.at)
+            found = f'`{char}` stands' if char.strip() else 'the text ends'
+            raise self.fail(f'{found} where `{word}` is expected')
+        self.at = after
+
+    def _parenthesis(self, start: int) -> Compound:
+        second = self._skip(start + 1)
+        if self._char(second) == '(':
+            if not self.bash:
+                raise self.fail(f'`((` {_BASH_ONLY}')
+            parts: list[Part] = []
+            subs: list[Substitution] = []
+            if self._arithmetic_end(second, parts, subs):
+                self._no_hidden_code(parts, start)
+                word = Word('', parts, self.place(start, self.at), subs)
+                command = Compound('((', self.place(start, self.at), words=[word])
+                self._redirects(command.redirects)
+                return command
+            self.at = start
+        command = Compound('(', self.place(start, start))
+        self.at = start + 1
+        self._operator('(', start)
+        command.bodies.append(self._list(')', needed=True))
+        if self._peek() != ')':
+            raise self.fail('a ( is never closed', start)
+        self.at += 1
+        self._redirects(command.redirects)
+        command.span = self.place(start, self.at)
+        return command
+
+    def _if(self, command: Compound) -> None:
+        command.bodies.append(self._list('', needed=True))
+        self._expect('then')
+        command.bodies.append(self._list('', needed=True))
+        while True:
+            self._newlines()
+            word = self._keyword()
+            if word == 'elif':
+                self._take(word)
+                command.bodies.append(self._list('', needed=True))
+                self._expect('then')
+                command.bodies.append(self._list('', needed=True))
+            elif word == 'else':
+                self._take(word)
+                command.bodies.append(self._list('', needed=True))
+                self._expect('fi')
+                return
+            else:
+                self._expect('fi')
+                return
+
+    def _for(self, command: Compound) -> None:
+        char = self._blanks()
+        if char == '(' and command.kind == 'for':
+            second = self._skip(self.at + 1)
+            if self._char(second) != '(' or not self.bash:
+                raise self.fail('`for (` is not read')
+            start = self.at
+            parts: list[Part] = []
+            subs: list[Substitution] = []
+            if not self._arithmetic_end(second, parts, subs):
+                raise self.fail('`for ((` has no `))`', start)
+            self._no_hidden_code(parts, start)
+            command.words.append(Word('', parts, self.place(start, self.at), subs))
+            if self._blanks() == ';':
+                self._separator()
+        else:
+            name = self._plain_word('the variable of a loop')
+            if name.value is None:
+                raise self.fail('the variable of a loop is not a name', name.span[0])
+            command.name = name.value
+            char = self._blanks()
+            if char == ';':
+                self._separator()
+            else:
+                self._newlines()
+                if self._after_keyword('in') > 0:
+                    self._take('in')
+                    while isinstance(word := self._word_of_list(), Word):
+                        command.words.append(word)
+                    if self._blanks() == ';':
+                        self._separator()
+                    elif self._char(self.at) != '\n':
+                        raise self.fail('a loop lacks its `;`')
+        self._newlines()
+        if self.bash and self._after_keyword('{') > 0:
+            self._take('{')
+            command.bodies.append(self._list('', needed=True))
+            self._expect('}')
+        else:
+            self._expect('do')
+            command.bodies.append(self._list('', needed=True))
+            self._expect('done')
+
+    def _separator(self) -> None:
+        start = self.at
+        self.at += 1
+        self._operator(';', start)
+
+    def _word_of_list(self) -> Word | None:
+        self._blanks()
+        word = self._word()
+        return word if isinstance(word, Word) else None
+
+    def _case(self, command: Compound) -> None:
+        self._blanks()
+        command.words.append(self._plain_word('the subject of a case'))
+        self._expect('in')
+        while True:
+            char = self._newlines()
+            if not char:
+                raise self.fail('a case has no `esac`')
+            if char == '(':
+                self.at += 1
+                self._blanks()
+            elif self._after_keyword('esac') > 0:
+                self._take('esac')
+                return
+            while True:
+                self._blanks()
+                command.words.append(self._plain_word('a pattern'))
+                if self._blanks() != '|':
+                    break
+                self.at += 1
+            if self._char(self.at) != ')':
+                raise self.fail('a pattern lacks its `)`')
+            self.at += 1
+            command.bodies.append(self._list(''))
+            self._newlines()
+            ending = next((op for op in (';;&', ';;', ';&') if self._ahead(op) > 0), None)
+            if ending is None:
+                self._expect('esac')
+                return
+            if ending != ';;' and not self.bash:
+                raise self.fail(f'`{ending}` {_BASH_ONLY}')
+            self._take(ending)
+
+    def _function(self, command: Compound, start: int) -> Compound:
+        self._newlines()
+        command.kind = 'function'
+        at = self.at
+        word = self._keyword()
+        if self._char(at) != '(' and word not in _COMPOUND - {'function'}:
+            raise self.fail('the body of a function is not a compound command')
+        self._deeper()
+        body = self._command(first=True)
+        self.depth -= 1
+        command.bodies.append([AndOr([Pipeline([body], [])])])
+        command.span = self.place(start, self.at)
+        return command
+
+    def _coprocess(self, start: int) -> Compound:
+        self._blanks()
+        begin = self.at
+        command = Compound('coproc', self.place(start, start))
+        self._deeper()
+        if self._keyword() in _RESERVED - {'in'} or self._char(self.at) == '(':
+            body = self._command(first=True)
+        else:
+            word = self._word(first=True)
+            compound = False
+            if isinstance(word, Word):
+                char = self._blanks()
+                compound = (char == '(' and self._char(self._skip_blanks(self.at + 1)) != ')') or self._keyword() in _COMPOUND
+            if compound:
+                body = self._command(first=True)
+            else:
+                self.at = begin
+                body = self._simple()
+        self.depth -= 1
+        command.bodies.append([AndOr([Pipeline([body], [])])])
+        command.span = self.place(start, self.at)
+        return command
+
+    def _condition(self, command: Compound) -> None:
+        """Read a `[[ ]]` up to its end; the words are expanded, and some are evaluated as arithmetic."""
+        self._test_list(command)
+        self._test_blanks()
+        after = self._after_keyword(']]')
+        if after < 0:
+            raise self.fail('a `[[` has no `]]`')
+        self.at = after
+
+    def _test_blanks(self) -> str:
+        while self._blanks() == '\n':
+            self._newline()
+        return self._char(self.at)
+
+    def _test_list(self, command: Compound) -> None:
+        self._deeper()
+        while True:
+            self._test(command)
+            self._test_blanks()
+            if not (self._take('&&') or self._take('||')):
+                break
+        self.depth -= 1
+
+    def _test(self, command: Compound) -> None:
+        char = self._test_blanks()
+        if char == '(':
+            self.at += 1
+            self._test_list(command)
+            if self._test_blanks() != ')':
+                raise self.fail('a ( is never closed')
+            self.at += 1
+            return
+        if (after := self._after_keyword('!')) > 0:
+            self.at = after
+            self._deeper()
+            self._test(command)
+            self.depth -= 1
+            return
+        left = self._plain_word('an operand of `[[`')
+        command.words.append(left)
+        char = self._test_blanks()
+        if not char or char in ')&|' or self._after_keyword(']]') > 0:
+            return
+        if _UNARY.fullmatch(left.raw):
+            operand = self._plain_word('an operand of `[[`')
+            command.words.append(operand)
+            command.tests.append((left.raw, operand, operand))
+            return
+        if char in '<>':
+            self.at += 1
+            operator = char
+        else:
+            operator = self._plain_word('an operator of `[[`').raw.replace('\\\n', '')
+            if operator not in _BINARY:
+                raise self.fail(f'`{operator}` is no operator of `[[`')
+        self._blanks()
+        mode = 'regex' if operator == '=~' else 'pattern' if operator in {'=', '==', '!='} else ''
+        right = self._word(mode=mode)
+        if not isinstance(right, Word):
+            raise self.fail('an operand of `[[` is missing')
+        command.words.append(right)
+        command.tests.append((operator, left, right))
+
+    def _simple(self) -> Command:
+        start = self._skip(self.at)
+        self.at = start
+        words: list[Word] = []
+        assignments: list[Assignment] = []
+        redirects: list[Redirect] = []
+        assigning = False
+        while True:
+            char = self._blanks()
+            if not char or char in '\n;|)':
+                break
+            begin = self.at
+            if char == '(':
+                if len(words) == 1 and not assignments and not redirects:
+                    return self._defined_function(words[0], start)
+                raise self.fail('`(` does not belong here')
+            if char in '&<>':
+                if self._starts_redirect():
+                    assigning = False
+                    self._redirect('', begin, redirects)
+                    continue
+                if char == '&':
+                    break
+            word = self._word(first=not words, assigning=assigning)
+            if isinstance(word, Assignment):
+                assignments.append(word)
+                continue
+            if word is None:
+                raise self.fail(f'`{char}` does not belong here')
+            if self._is_descriptor(word) and self._starts_redirect():
+                self._redirect(word.literal, begin, redirects)
+                assigning = False
+                continue
+            if not words:
+                assigning = word.raw in _ASSIGNING
+                if not self.bash and word.raw == 'function':
+                    raise self.fail(f'`function` {_BASH_ONLY}')
+            words.append(word)
+        if not (words or assignments or redirects):
+            char = self._char(self.at)
+            raise self.fail(f'`{char}` does not belong here' if char.strip() else 'a command is missing')
+        if len(words) > 1 and words[0].raw == 'shopt' and any('extglob' in word.literal for word in words):
+            self.extglob = self.bash
+        return Simple(words, assignments, redirects, self.place(start, self.at))
+
+    def _defined_function(self, name: Word, start: int) -> Compound:
+        self.at += 1
+        if self._blanks() != ')':
+            raise self.fail('`(` does not belong here')
+        self.at += 1
+        if not self.bash and not _NAME.fullmatch(name.raw):
+            raise self.fail('the name of a function is not an identifier', start)
+        return self._function(Compound('function', self.place(start, start), name=name.raw), start)
+
+
+def _back_tick_text(body: str, *, double: bool) -> str:
+    """The commands of a back-tick substitution, after the shell has removed one level of backslashes."""
+    removed = '$`\\"' if double else '$`\\'
+    text, at = '', 0
+    while (escape := body.find('\\', at)) >= 0:
+        text += body[at:escape]
+        after = body[escape + 1 : escape + 2]
+        if after == '\n':
+            pass
+        elif after and after in removed:
+            text += after
+        else:
+            text += '\\' + after
+        at = escape + 2
+    return text + body[at:]
+
+
+def read(text: str, *, shell: Shell = 'bash', fixed: Span | None = None, depth: int = 0, extglob: bool = False) -> tuple[Sequence, Reader]:
+    """Read a program.
+
+    Returns:
+        Its commands, and the reader with what it found beside them: operators, hidden code, assigned variables.
+
+    Raises:
+        NotUnderstood: When the text is outside the grammar.
+    """
+    reader = Reader(text, shell=shell, fixed=fixed, depth=depth, extglob=extglob)
+    return reader.script(), reader

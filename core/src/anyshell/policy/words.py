@@ -1,0 +1,267 @@
+"""Words of a command line: what is known of their value before the line runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from anyshell.policy.syntax import Sequence as Commands
+
+# What a part of a word is. The lower-case kinds stand outside quotes, where their value is split and globbed.
+#   u q  literal text       v V  one plain parameter, `$name`     x X  any other expansion
+#   n    one number for certain: `$((…))`, `$#`, `$$`, `$?`       m    quoted, but may become several words: "$@"
+#   p    process substitution
+Kind = Literal['u', 'q', 'v', 'V', 'x', 'X', 'n', 'm', 'p']
+Part = tuple[Kind, str]
+
+# Text pasted into code whose value is not known: the reader treats it as a character of a word.
+UNKNOWN = '\uf8ff'
+
+_GLOB = re.compile(r'[*?]|\[.*\]|[@+!]\(', re.DOTALL)
+_PLAIN = re.compile(r'[\w./:@%+=,^#!-]*')
+_BRACE = re.compile(r'\{.*(?:,|\.\.).*\}', re.DOTALL)
+_SEQUENCE = re.compile(r'(-?\d{1,9}|[A-Za-z])\.\.(-?\d{1,9}|[A-Za-z])(?:\.\.(-?\d{1,9}))?')
+_MAX_FIELDS = 4096
+
+
+@dataclass(slots=True)
+class Substitution:
+    """A command that the shell runs while it expands a word: `$(…)`, back-ticks, `<(…)` or `>(…)`."""
+
+    operator: str
+    commands: Commands
+    span: tuple[int, int]
+
+
+@dataclass(slots=True)
+class Word:
+    """One word of a command line with its place in the text."""
+
+    raw: str
+    parts: Sequence[Part]
+    span: tuple[int, int]
+    substitutions: Sequence[Substitution] = ()
+    _value: str | None = field(default=None, repr=False)
+    _known: bool | None = field(default=None, repr=False)
+
+    @property
+    def value(self) -> str | None:
+        """The word after quote removal, or `None` when it is not known before the line runs."""
+        if self._known is None:
+            self._known = self._find_value()
+        return self._value if self._known else None
+
+    def _find_value(self) -> bool:
+        parts = self.parts
+        if len(parts) == 1 and parts[0][0] == 'u' and _PLAIN.fullmatch(parts[0][1]):
+            self._value = parts[0][1]
+            return True
+        text = ''
+        for kind, part in parts:
+            if kind != 'u' and kind != 'q':
+                return False
+            text += part
+        self._value = text
+        return not (UNKNOWN in text or self.globs or self.tilde or self.braces)
+
+    @property
+    def literal(self) -> str:
+        """The text whose value is known, with expansions left out."""
+        return ''.join(text for kind, text in self.parts if kind in 'uq')
+
+    @property
+    def globs(self) -> bool:
+        """Whether the shell may replace the word by names of files."""
+        marked = ''.join(text if kind == 'u' else '\0' for kind, text in self.parts)
+        return _GLOB.search(marked) is not None
+
+    @property
+    def tilde(self) -> bool:
+        """Whether the word begins with a home directory."""
+        return bool(self.parts) and self.parts[0][0] == 'u' and self.parts[0][1].startswith('~')
+
+    @property
+    def braces(self) -> bool:
+        """Whether the shell may expand braces in the word."""
+        marked = ''.join(text if kind == 'u' else '\0' for kind, text in self.parts)
+        return '{' in marked and _BRACE.search(marked) is not None
+
+    @property
+    def one_field(self) -> bool:
+        """Whether the word becomes exactly one argument, whatever the values of its expansions."""
+        for kind, text in self.parts:
+            if kind in 'vxm' or UNKNOWN in text:
+                return False
+        return not (self.globs or self.braces)
+
+    @property
+    def code(self) -> str:
+        """The word as text of a program, with `UNKNOWN` for what is not known."""
+        return ''.join(text if kind in 'uq' else UNKNOWN for kind, text in self.parts)
+
+    @property
+    def reads_process(self) -> bool:
+        """Whether the word names the output of a process substitution."""
+        return any(kind == 'p' for kind, _ in self.parts)
+
+    def prefix(self) -> str:
+        """The literal text before the first expansion."""
+        text = ''
+        for kind, part in self.parts:
+            if kind not in 'uq':
+                break
+            text += part
+        return text
+
+    def without(self, count: int) -> Word:
+        """The word without its first `count` literal characters."""
+        parts: list[Part] = []
+        for kind, text in self.parts:
+            if count and kind in 'uq':
+                cut = min(count, len(text))
+                count -= cut
+                text = text[cut:]  # noqa: PLW2901  # the rest of this part
+            if text or kind == 'q' or kind not in 'uq':
+                parts.append((kind, text))
+        return Word(self.raw, parts, self.span, self.substitutions)
+
+    def replaced(self, mark: str) -> Word:
+        """The word with each `mark` in its literal text replaced by something unknown, as xargs and find do."""
+        if not mark or mark not in self.literal:
+            return self
+        text = ''.join(part if kind in 'uq' else UNKNOWN for kind, part in self.parts)
+        return Word(self.raw, (('q', text.replace(mark, UNKNOWN)),), self.span, self.substitutions)
+
+
+def static(text: str, span: tuple[int, int], raw: str | None = None) -> Word:
+    """A word whose value is `text`."""
+    return Word(text if raw is None else raw, (('q', text),), span)
+
+
+def unknown(span: tuple[int, int], raw: str = '') -> Word:
+    """A word of which nothing is known, not even whether it is one word."""
+    return Word(raw, (('x', ''),), span)
+
+
+def fields(word: Word) -> list[Word]:
+    """The word after brace expansion; a word that expands too far is one unknown word."""
+    if not word.braces:
+        return [word]
+    # Everything that is not unquoted text becomes one character, so that braces are found by plain string work.
+    text = ''
+    for index, (kind, part) in enumerate(word.parts):
+        text += part if kind == 'u' else chr(0xF0000 + index)
+    if len(word.parts) > 0xFFF0:
+        return [unknown(word.span, word.raw)]
+    try:
+        texts = list(_expand(text, [0]))
+    except OverflowError:
+        return [unknown(word.span, word.raw)]
+    return [Word(word.raw, _decode(text, word.parts), word.span, word.substitutions) for text in texts]
+
+
+def _decode(text: str, parts: Sequence[Part]) -> list[Part]:
+    decoded: list[Part] = []
+    for piece in re.split('([\U000f0000-\U000fffff])', text):
+        if piece and '\U000f0000' <= piece[0] <= '\U000fffff':
+            decoded.append(parts[ord(piece[0]) - 0xF0000])
+        elif piece:
+            decoded.append(('u', piece))
+    return decoded
+
+
+def _expand(text: str, count: list[int]) -> Iterator[str]:
+    start = 0
+    while (start := text.find('{', start)) >= 0:
+        if found := _alternatives(text, start):
+            end, choices = found
+            for choice in choices:
+                inner = _expand(choice, count) if '{' in choice else (choice,)
+                for middle in inner:
+                    for tail in _expand(text[end + 1 :], count):
+                        count[0] += 1
+                        if count[0] > _MAX_FIELDS:
+                            raise OverflowError
+                        yield text[:start] + middle + tail
+            return
+        start += 1
+    yield text
+
+
+def _alternatives(text: str, start: int) -> tuple[int, list[str]] | None:
+    depth, pieces, begin = 0, list[str](), start + 1
+    for index in range(start + 1, min(len(text), start + 4096)):
+        char = text[index]
+        if char == '{':
+            depth += 1
+        elif char == '}' and depth:
+            depth -= 1
+        elif char == '}':
+            pieces.append(text[begin:index])
+            if len(pieces) > 1:
+                return index, pieces
+            sequence = _sequence(pieces[0])
+            if sequence is not None:
+                return index, sequence
+            # `{a}` is text, but a `}` further on may still close a list: `{a},b}` is one in bash.
+            pieces.pop()
+        elif char == ',' and not depth:
+            pieces.append(text[begin:index])
+            begin = index + 1
+    return None
+
+
+def _sequence(text: str) -> list[str] | None:
+    match = _SEQUENCE.fullmatch(text)
+    if match is None:
+        return None
+    first, last = match[1], match[2]
+    if first.isalpha() != last.isalpha():
+        return None
+    low, high = (ord(first), ord(last)) if first.isalpha() else (int(first), int(last))
+    step = abs(int(match[3] or 1)) or 1
+    if abs(high - low) // step > _MAX_FIELDS:
+        raise OverflowError
+    numbers = range(low, high + 1, step) if low <= high else range(low, high - 1, -step)
+    return [chr(n) if first.isalpha() else str(n) for n in numbers]
+
+
+_ESCAPES = {
+    'a': 7, 'b': 8, 'e': 27, 'E': 27, 'f': 12, 'n': 10, 'r': 13, 't': 9, 'v': 11, '\\': 92, "'": 39, '"': 34, '?': 63,
+}  # fmt: skip
+_ESCAPE = re.compile(r'\\(?:x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|c(.)|(.))', re.DOTALL)
+
+
+def ansi_c(text: str) -> str:
+    r"""What bash makes of the text of `$'…'`; the text ends at a NUL, as it does there."""
+    if '\\' not in text:
+        return text
+    out, at = bytearray(), 0
+    for match in _ESCAPE.finditer(text):
+        out += text[at : match.start()].encode('utf-8', 'surrogatepass')
+        at = match.end()
+        hexa, octal, short, long, control, other = match.groups()
+        if hexa or octal:
+            code = int(hexa, 16) if hexa else int(octal, 8) & 0xFF
+            if not code:
+                return out.decode('utf-8', 'replace')
+            out.append(code)
+        elif short or long:
+            code = int(short or long, 16)
+            if not code:
+                return out.decode('utf-8', 'replace')
+            out += chr(code if code < 0x110000 else 0xFFFD).encode('utf-8', 'replace')
+        elif control:
+            if not ord(control) & 0x1F:
+                return out.decode('utf-8', 'replace')
+            out.append(ord(control) & 0x1F)
+        elif other in _ESCAPES:
+            out.append(_ESCAPES[other])
+        else:
+            out += b'\\' + other.encode()
+    out += text[at:].encode('utf-8', 'surrogatepass')
+    return out.decode('utf-8', 'replace')
