@@ -32,13 +32,16 @@ LAYERS: dict[str, set[str]] = {
     'sandbox': {'errors'},
     'waiting': {'errors', 'sandbox'},
     'cwd': {'errors', 'sandbox'},
-    'jobs': {'cwd', 'errors', 'result', 'sandbox', 'waiting'},
+    'jobs': {'cwd', 'errors', 'interrupt', 'result', 'sandbox', 'waiting'},
     'options': {'errors', 'policy', 'result'},
+    'interrupt': {'sandbox'},
+    'synchronous': set(),
     'live': {'sandbox'},
     'tools': {'errors', 'live', 'output'},
     'replies': {'errors', 'output', 'tools'},
 }
 LAYERS['session'] = {*LAYERS}
+LAYERS['sessions'] = {'errors', 'options', 'session'}
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:

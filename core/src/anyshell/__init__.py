@@ -33,6 +33,7 @@ from anyshell.sandbox import (
     validate_env_keys,
 )
 from anyshell.session import ShellSession, run_sync
+from anyshell.sessions import Sessions
 from anyshell.tools import Reply, Tool
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     'SandboxTimeoutError',
     'SandboxUnavailable',
     'SessionClosed',
+    'Sessions',
     'ShellKeywords',
     'ShellOptions',
     'ShellSession',

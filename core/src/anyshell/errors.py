@@ -101,6 +101,10 @@ class ApprovalRequired(CommandError, PermissionError):
         said = f': {message}' if message else '.'
         return f'A person denied this command{said}\nIt has not run.'
 
+    def edited(self, command: object, text: str) -> str:
+        """The text for the model when the command that ran is another than its own, on top of the call's text."""
+        return f'[A person changed the command; this ran: {command!r}]\n{text}'
+
     def unanswered(self) -> str:
         """The text for the model when nobody is there to ask."""
         return f'{self} Nobody is there to approve it, so it is denied.'

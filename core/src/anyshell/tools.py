@@ -6,7 +6,9 @@ is not so; with equal options it is equal in every framework.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -208,13 +210,27 @@ class Tool:
             arguments: The model's arguments, as a mapping or as an instance of `arguments`.
             call_id: See `Call`.
             approved: See `Call`.
-            on_output: See `Call`.
+            on_output: Gets output while the command runs, in this task, in the pieces of `stream`.
             cancelled: See `Call`.
 
         Raises:
             CommandDenied: If the policy denies the command; `str(error)` is the text for the model.
             ApprovalRequired: If the policy asks and the call is not approved.
         """
+        if on_output is None:
+            call = Call(call_id=call_id, approved=approved, cancelled=cancelled)
+            return await self._call(arguments, call)
+        pieces = self.stream(arguments, call_id=call_id, approved=approved, cancelled=cancelled)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                if isinstance(piece, Reply):
+                    return piece
+                answer = on_output(piece)
+                if inspect.isawaitable(answer):
+                    await answer
+        raise AssertionError  # the reply is the last piece
+
+    async def _call(self, arguments: Mapping[str, Any] | BaseModel, call: Call) -> Reply:
         if not isinstance(arguments, self.arguments):
             if isinstance(arguments, BaseModel):
                 arguments = arguments.model_dump()
@@ -222,7 +238,6 @@ class Tool:
                 arguments = self.arguments.model_validate(arguments)
             except ValidationError as error:
                 return Reply(self.wrong_arguments(error), is_error=True)
-        call = Call(call_id=call_id, approved=approved, on_output=on_output, cancelled=cancelled)
         return await self._run(arguments, call)
 
     def stream(
@@ -240,12 +255,9 @@ class Tool:
         closing the generator early ends the command.
         """
         return live(
-            lambda on_output: self.call(
+            lambda on_output: self._call(
                 arguments,
-                call_id=call_id,
-                approved=approved,
-                on_output=on_output,
-                cancelled=cancelled,
+                Call(call_id=call_id, approved=approved, on_output=on_output, cancelled=cancelled),
             )
         )
 

@@ -1,0 +1,101 @@
+"""The sessions of an adapter: one for each run, or the one that the user handed in for all of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from anyshell.errors import OptionError
+from anyshell.options import ShellKeywords, ShellOptions
+from anyshell.session import ShellSession
+
+if TYPE_CHECKING:
+    from anyshell.policy import Policy
+    from anyshell.sandbox import Sandbox
+
+
+class Sessions:
+    """Gives each run its session. What was opened here is ended with its run; a session that was handed in is not.
+
+    A run that pauses for a person has not ended: its session waits for the run that goes on with its thread.
+
+    Args:
+        settings: The settings of new sessions.
+        session: One session for all runs; it takes no settings beside it.
+        sandbox: Where the commands of new sessions run; it stays the caller's to close.
+        policy: Judges commands instead of the policy that the settings describe.
+
+    Attributes:
+        own: The session for calls outside of any run; all others have the same tools.
+
+    Raises:
+        OptionError: If a setting has a value that is not allowed.
+    """
+
+    def __init__(
+        self,
+        settings: ShellKeywords,
+        *,
+        session: ShellSession | None = None,
+        sandbox: Sandbox | None = None,
+        policy: Policy | None = None,
+    ) -> None:
+        if session is not None and (settings or sandbox is not None or policy is not None):
+            raise OptionError('session', session, 'given without other settings: it has its own')
+        self._options = ShellOptions(**settings)
+        self._sandbox = sandbox
+        self._policy = policy
+        self._shared = session is not None
+        self._lock = threading.Lock()
+        self._running: dict[Hashable, tuple[ShellSession, str | None]] = {}
+        self._paused: dict[str, ShellSession] = {}
+        self.own = self._open() if session is None else session
+
+    def _open(self) -> ShellSession:
+        return ShellSession(self._options, sandbox=self._sandbox, policy=self._policy)
+
+    def of(self, run: Hashable | None, *, thread: str | None = None) -> ShellSession:
+        """The session of a run, opened when it has none yet.
+
+        Args:
+            run: Whatever stands for a run in the framework; `None` outside of any run.
+            thread: What a run and the one that goes on after its pause have in common. Two runs of one thread at the
+                same time have one session each.
+        """
+        if run is None or self._shared or self.own.closed:
+            return self.own
+        with self._lock:
+            if run not in self._running:
+                waiting = None if thread is None else self._paused.pop(thread, None)
+                self._running[run] = (waiting or self._open(), thread)
+            return self._running[run][0]
+
+    def knows(self, run: Hashable) -> bool:
+        """Whether a run has a session that ends with it."""
+        return run in self._running
+
+    def end(self, run: Hashable, *, paused: bool = False) -> ShellSession | None:
+        """Say that a run has ended, or that it pauses.
+
+        Returns:
+            The session that the caller has to close now, if there is one.
+        """
+        with self._lock:
+            session, thread = self._running.pop(run, (None, None))
+            if session is None or not paused or thread is None:
+                return session
+            # Of two runs that pause in one thread, the later one is what a person goes on with.
+            before = self._paused.get(thread)
+            self._paused[thread] = session
+            return before
+
+    async def aclose(self) -> None:
+        """Close all sessions that were opened here; later calls are refused. Idempotent."""
+        with self._lock:
+            sessions = [session for session, _ in self._running.values()]
+            sessions += self._paused.values()
+            self._running.clear()
+            self._paused.clear()
+        for session in sessions if self._shared else [*sessions, self.own]:
+            await session.aclose()

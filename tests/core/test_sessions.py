@@ -1,0 +1,84 @@
+"""The sessions of an adapter."""
+
+import pytest
+
+from anyshell import OptionError, Sessions, ShellSession
+
+
+def test_each_run_has_one_session() -> None:
+    sessions = Sessions({'cwd': '/'})
+
+    assert sessions.of('a') is sessions.of('a')
+    assert sessions.of('a') is not sessions.of('b')
+    assert sessions.of(None) is sessions.own
+    assert sessions.of('a').options.cwd == '/'
+
+
+def test_end_gives_the_session_to_close_once() -> None:
+    sessions = Sessions({})
+    session = sessions.of('a', thread='t')
+
+    assert sessions.knows('a')
+    assert sessions.end('a') is session
+    assert sessions.end('a') is None
+    assert not sessions.knows('a')
+    assert sessions.of('b', thread='t') is not session
+
+
+def test_session_waits_for_the_run_that_goes_on() -> None:
+    sessions = Sessions({})
+    session = sessions.of('a', thread='t')
+
+    assert sessions.end('a', paused=True) is None
+    assert sessions.of('b', thread='u') is not session
+    assert sessions.of('c', thread='t') is session
+    assert sessions.of('d', thread='t') is not session
+
+
+def test_pause_without_a_thread_is_an_end() -> None:
+    sessions = Sessions({})
+    session = sessions.of('a')
+
+    assert sessions.end('a', paused=True) is session
+
+
+def test_second_pause_of_a_thread_ends_the_first() -> None:
+    sessions = Sessions({})
+    first, second = sessions.of('a', thread='t'), sessions.of('b', thread='t')
+
+    assert sessions.end('a', paused=True) is None
+    assert sessions.end('b', paused=True) is first
+    assert sessions.of('c', thread='t') is second
+
+
+def test_session_that_is_handed_in_serves_all_runs_and_stays_open() -> None:
+    with ShellSession() as session:
+        sessions = Sessions({}, session=session)
+
+        assert sessions.of('a') is sessions.of('b') is sessions.own is session
+        assert sessions.end('a') is None
+
+
+async def test_closing_closes_what_runs_what_waits_and_what_comes() -> None:
+    sessions = Sessions({})
+    running, waiting = sessions.of('a'), sessions.of('b', thread='t')
+    sessions.end('b', paused=True)
+
+    await sessions.aclose()
+    await sessions.aclose()
+
+    assert running.closed
+    assert waiting.closed
+    assert sessions.of('c').closed
+
+
+async def test_closing_leaves_a_session_that_was_handed_in() -> None:
+    async with ShellSession() as session:
+        await Sessions({}, session=session).aclose()
+
+        assert not session.closed
+
+
+def test_session_takes_no_settings_beside_it() -> None:
+    with ShellSession() as session, pytest.raises(OptionError, match='without other settings'):
+        Sessions({'persist_cwd': True}, session=session)
