@@ -18,6 +18,7 @@ from anyshell.errors import (
     UnknownCommandID,
     WorkingDirectoryGone,
 )
+from anyshell.interrupt import interruptible
 from anyshell.options import ShellKeywords, ShellOptions
 from anyshell.policy import Decision, Policy, Verdict
 from anyshell.result import CommandResult
@@ -32,8 +33,8 @@ from anyshell.sandbox import (
     build_shell_env_prefix,
     validate_env_keys,
 )
-from anyshell.session import ShellSession, run_sync
-from anyshell.sessions import Sessions
+from anyshell.session import ShellSession
+from anyshell.synchronous import run_sync
 from anyshell.tools import Reply, Tool
 
 __all__ = [
@@ -71,6 +72,7 @@ __all__ = [
     'Verdict',
     'WorkingDirectoryGone',
     'build_shell_env_prefix',
+    'interruptible',
     'run_sync',
     'validate_env_keys',
 ]

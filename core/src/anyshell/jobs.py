@@ -19,8 +19,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from anyshell.errors import JobsRefused, UnknownCommandID
+from anyshell.interrupt import watched
 from anyshell.result import CommandResult
-from anyshell.sandbox.base import StreamChunk
+from anyshell.sandbox.base import Flag, StreamChunk
 from anyshell.sandbox.capture import Decoder, decode_tail
 from anyshell.waiting import Condition, Search
 
@@ -130,7 +131,7 @@ class Jobs:
         background: bool = False,
         keep_cut: bool = False,
         on_output: Callable[[StreamChunk], Awaitable[None] | None] | None = None,
-        cancelled: threading.Event | None = None,
+        cancelled: Flag | None = None,
     ) -> CommandResult:
         """Start a command and wait until it has ended or its time is up.
 
@@ -145,6 +146,7 @@ class Jobs:
             cancelled: When it is set, the command is ended and what it wrote is returned.
         """
         started = time.monotonic()
+        cancelled = watched(cancelled)
         process = await self._processes.spawn(spawn)
         keep = False
         ended = False

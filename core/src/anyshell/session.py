@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import logging
 import math
 import os
 import posixpath
 import re
-import threading
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from anyshell import output, waiting
 from anyshell.cwd import Directory
@@ -33,6 +30,7 @@ from anyshell.policy import Decision, Verdict
 from anyshell.replies import Replies
 from anyshell.sandbox.base import Spawn
 from anyshell.sandbox.local import LocalSandbox
+from anyshell.synchronous import run_sync
 from anyshell.tools import (
     Call,
     CheckCommandArguments,
@@ -49,7 +47,7 @@ from anyshell.tools import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncGenerator, Awaitable, Callable
     from types import TracebackType
 
     from anyshell.policy import Policy
@@ -57,8 +55,6 @@ if TYPE_CHECKING:
     from anyshell.sandbox.base import Sandbox, Shell, StreamChunk
 
 logger = logging.getLogger('anyshell')
-
-T = TypeVar('T')
 
 
 class ShellSession:
@@ -87,6 +83,21 @@ class ShellSession:
         self._sandbox = LocalSandbox(cwd=options.cwd) if sandbox is None else sandbox
         cwd = '.' if sandbox is None else os.fspath(options.cwd)
         self._processes = self._sandbox.processes(max_log_bytes=options.max_log_bytes)
+        self._begin()
+        self._directory = Directory(self._processes, cwd, persist=options.persist_cwd)
+        if isinstance(self._sandbox, LocalSandbox):
+            self._directory.path = (
+                os.path.join(self._sandbox.cwd, cwd) if sandbox else self._sandbox.cwd
+            )
+        self._replies = Replies(options)
+        self._given_policy = policy
+        self._policies: dict[Shell, Policy] = {}
+        self._closed = False
+
+    def _begin(self) -> None:
+        options = self.options
+        self._pid = os.getpid()
+        self._turns = Turns()
         self._jobs = Jobs(
             self._processes,
             max_jobs=options.max_jobs,
@@ -94,16 +105,6 @@ class ShellSession:
             max_log_bytes=options.max_log_bytes,
             kill_grace=options.kill_grace,
         )
-        self._directory = Directory(self._processes, cwd, persist=options.persist_cwd)
-        if isinstance(self._sandbox, LocalSandbox):
-            self._directory.path = (
-                os.path.join(self._sandbox.cwd, cwd) if sandbox else self._sandbox.cwd
-            )
-        self._replies = Replies(options)
-        self._turns = Turns()
-        self._given_policy = policy
-        self._policies: dict[Shell, Policy] = {}
-        self._closed = False
 
     # -- for code
 
@@ -383,6 +384,8 @@ class ShellSession:
             self.options.on_command(verdict, result)
 
     def _open(self) -> None:
+        if self._pid != os.getpid():
+            self._begin()  # a forked child: the jobs are the parent's
         if self._closed:
             msg = 'this session is closed; open a new one to run commands'
             raise SessionClosed(msg)
@@ -422,33 +425,6 @@ class ShellSession:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine of ours to its end, with or without a running event loop in this thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(coroutine)
-    # A loop runs here and can't be entered twice: a thread of its own gets a loop of its own.
-    found: list[T] = []
-    failed: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            found.append(asyncio.run(coroutine))
-        except BaseException as error:  # noqa: BLE001 - handed over to the caller, whatever it is
-            failed.append(error)
-
-    # With the caller's context: a framework finds its run there, a tracer its span.
-    thread = threading.Thread(
-        target=contextvars.copy_context().run, args=(work,), name='anyshell-run-sync'
-    )
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return found[0]
 
 
 class _Failed:

@@ -18,10 +18,8 @@ from anyshell import output
 from anyshell.live import live
 
 if TYPE_CHECKING:
-    import threading
-
     from anyshell.options import ShellOptions
-    from anyshell.sandbox.base import Shell, StreamChunk
+    from anyshell.sandbox.base import Flag, Shell, StreamChunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class Call:
     call_id: str | None = None
     approved: bool = False
     on_output: Callable[[StreamChunk], Awaitable[None] | None] | None = None
-    cancelled: threading.Event | None = None
+    cancelled: Flag | None = None
 
 
 class Arguments(BaseModel):
@@ -200,7 +198,7 @@ class Tool:
         call_id: str | None = None,
         approved: bool = False,
         on_output: Callable[[StreamChunk], Awaitable[None] | None] | None = None,
-        cancelled: threading.Event | None = None,
+        cancelled: Flag | None = None,
     ) -> Reply:
         """Call the tool.
 
@@ -246,7 +244,7 @@ class Tool:
         *,
         call_id: str | None = None,
         approved: bool = False,
-        cancelled: threading.Event | None = None,
+        cancelled: Flag | None = None,
     ) -> AsyncGenerator[StreamChunk | Reply]:
         """Call the tool and yield its output while it runs, then its reply.
 

@@ -11,15 +11,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
     from types import TracebackType
 
 StreamType = Literal['stdout', 'stderr']
 Shell = Literal['bash', 'sh']
+
+
+class Flag(Protocol):
+    """What `threading.Event` has and a running command looks at."""
+
+    def is_set(self) -> bool:
+        """Whether the command is to be ended."""
+        ...
 
 
 @dataclass
@@ -180,7 +187,7 @@ class Processes(ABC):
         *,
         timeout: float | None,
         on_bytes: Callable[[StreamType, bytes], Awaitable[None]] | None = None,
-        cancelled: threading.Event | None = None,
+        cancelled: Flag | None = None,
     ) -> bool:
         """Wait until the command's own process has ended and what it wrote has been taken in.
 

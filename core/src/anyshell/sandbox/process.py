@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Literal
 from anyshell.errors import InvalidCommand, SandboxError, SessionClosed, WorkingDirectoryGone
 from anyshell.sandbox import logs, marks
 from anyshell.sandbox.base import (
+    Flag,
     Process,
     Processes,
     Shell,
@@ -277,7 +278,7 @@ class LocalProcesses(Processes):
         *,
         timeout: float | None,
         on_bytes: Callable[[StreamType, bytes], Awaitable[None]] | None = None,
-        cancelled: threading.Event | None = None,
+        cancelled: Flag | None = None,
     ) -> bool:
         local = self._local(process)
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -298,7 +299,7 @@ class LocalProcesses(Processes):
         process: LocalProcess,
         deadline: float | None,
         on_bytes: Callable[[StreamType, bytes], Awaitable[None]] | None,
-        cancelled: threading.Event | None,
+        cancelled: Flag | None,
     ) -> bool:
         seen = dict(process.total)
         while True:
@@ -320,7 +321,7 @@ class LocalProcesses(Processes):
         process: LocalProcess,
         *,
         deadline: float | None,
-        cancelled: threading.Event | None = None,
+        cancelled: Flag | None = None,
     ) -> AsyncGenerator[tuple[StreamType, bytes]]:
         """Read the command's pipes in the caller's loop until it has ended; `deadline` is a `time.monotonic()`."""
         process.reading = True
@@ -341,7 +342,7 @@ class LocalProcesses(Processes):
         process: LocalProcess,
         ended: int,
         deadline: float | None,
-        cancelled: threading.Event | None,
+        cancelled: Flag | None,
     ) -> AsyncGenerator[tuple[StreamType, bytes]]:
         while not self._poll(process):
             idle = True
@@ -714,7 +715,7 @@ def _waiting(process: LocalProcess, stream: StreamType) -> int:
     )
 
 
-def _given_up(deadline: float | None, cancelled: threading.Event | None) -> bool:
+def _given_up(deadline: float | None, cancelled: Flag | None) -> bool:
     return (deadline is not None and time.monotonic() >= deadline) or (
         cancelled is not None and cancelled.is_set()
     )

@@ -15,6 +15,7 @@ import contextlib
 import fcntl
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -238,6 +239,9 @@ def main() -> None:
     os.setsid()
     os.chdir('/')
     os.umask(0o077)
+    # Four descriptors a job add up; what is received beyond the limit would be lost without a word.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _terminated)

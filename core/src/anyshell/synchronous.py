@@ -1,0 +1,52 @@
+"""Asynchronous code for synchronous callers, with or without a running event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+T = TypeVar('T')
+
+
+def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine of ours to its end, with or without a running event loop in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    return _in_thread(coroutine)
+
+
+def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
+    """A running loop can't be entered twice, so the coroutine gets a thread with a loop of its own."""
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T] | None]] = Future()
+    ended: Future[T] = Future()
+
+    async def main() -> T:
+        started.set_result((asyncio.get_running_loop(), asyncio.current_task()))
+        return await coroutine
+
+    def work() -> None:
+        try:
+            ended.set_result(asyncio.run(main()))
+        except BaseException as error:  # noqa: BLE001 - handed over to the caller, whatever it is
+            ended.set_exception(error)
+
+    thread = threading.Thread(target=work, name='anyshell-run-sync')
+    thread.start()
+    try:
+        return ended.result()
+    except BaseException:
+        # Ctrl+C here: the command must end before that leaves.
+        if not ended.done():
+            loop, task = started.result(timeout=5)
+            if task is not None:
+                loop.call_soon_threadsafe(task.cancel)
+        raise
+    finally:
+        thread.join()
