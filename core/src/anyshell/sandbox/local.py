@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import os
+import stat
 import sys
+import tempfile
 import time
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from anyshell.errors import SandboxTimeoutError, SandboxUnavailable, SessionClosed
-from anyshell.sandbox.base import ExecutionResult, Spawn, StreamChunk
+from anyshell.errors import (
+    SandboxPathNotFoundError,
+    SandboxTimeoutError,
+    SandboxUnavailable,
+    SessionClosed,
+)
+from anyshell.sandbox.base import ExecutionResult, FileInfo, Spawn, StreamChunk
 from anyshell.sandbox.capture import Decoder, Tail
-from anyshell.sandbox.posix import PosixShellSandbox, validate_env_keys
+from anyshell.sandbox.posix import (
+    PathForbidden,
+    PathIsDirectory,
+    PosixShellSandbox,
+    validate_env_keys,
+)
 from anyshell.sandbox.process import STREAMS, LocalProcesses, local_shell
 
 if TYPE_CHECKING:
@@ -69,10 +84,12 @@ class LocalSandbox(PosixShellSandbox):
         decoder, tails = Decoder(), {stream: Tail(self.max_result_bytes) for stream in STREAMS}
         ended = False
         try:
-            async for stream, data in own.stream(process, deadline=deadline):
-                tails[stream].add(data)
-                if text := decoder.decode(stream, data):
-                    yield StreamChunk(text, stream)
+            chunks = own.stream(process, deadline=deadline)
+            async with aclosing(chunks):
+                async for stream, data in chunks:
+                    tails[stream].add(data)
+                    if text := decoder.decode(stream, data):
+                        yield StreamChunk(text, stream)
             ended = process.exit_code is not None
         finally:
             # Also when the consumer closes the generator or is cancelled: nobody would wait for the command.
@@ -86,7 +103,31 @@ class LocalSandbox(PosixShellSandbox):
         if not ended:
             raise SandboxTimeoutError(timeout, stdout.text(), stderr.text())
         assert process.exit_code is not None  # noqa: S101 - `ended` says so
-        yield ExecutionResult(process.exit_code, stdout.text(), stderr.text(), truncated=stdout.cut or stderr.cut)
+        yield ExecutionResult(
+            process.exit_code, stdout.text(), stderr.text(), truncated=stdout.cut or stderr.cut
+        )
+
+    async def read_file(self, path: str, **kwargs: Any) -> bytes:  # noqa: ARG002 - the spec's
+        return await asyncio.to_thread(_read, self._path(path), path)
+
+    async def write_file(self, path: str, content: bytes, **kwargs: Any) -> None:  # noqa: ARG002 - the spec's
+        await asyncio.to_thread(_write, self._path(path), content)
+
+    async def remove_file(self, path: str, **kwargs: Any) -> None:  # noqa: ARG002 - the spec's
+        try:
+            os.unlink(self._path(path))
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise _precise(error, self._path(path), path) from error
+
+    async def list_files(self, path: str, **kwargs: Any) -> list[FileInfo]:  # noqa: ARG002 - the spec's
+        return await asyncio.to_thread(_list, self._path(path), path)
+
+    def _path(self, path: str) -> str:
+        if not path or '\0' in path:
+            raise FileNotFoundError(errno.ENOENT, 'No such file or directory', path)
+        return os.path.join(self.cwd, path)
 
     def _processes(self) -> LocalProcesses:
         if self._closed:
@@ -101,3 +142,80 @@ class LocalSandbox(PosixShellSandbox):
         self._closed = True
         if self._own is not None:
             await self._own.close(grace=2.0)
+
+
+def _read(path: str, name: str) -> bytes:
+    try:
+        with open(path, 'rb') as file:
+            return file.read()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _precise(error, path, name) from error
+
+
+def _precise(error: OSError, path: str, name: str) -> OSError:
+    """The spec has `FileNotFoundError` for every file that can't be read or removed; this says why as well."""
+    if os.path.isdir(path) or error.errno == errno.EISDIR:
+        return PathIsDirectory(errno.EISDIR, 'Is a directory', name)
+    if isinstance(error, PermissionError):
+        return PathForbidden(error.errno, error.strerror, name)
+    return FileNotFoundError(error.errno, error.strerror, name)
+
+
+def _write(path: str, content: bytes) -> None:
+    folder = os.path.dirname(path)
+    os.makedirs(folder, exist_ok=True)
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        status = None
+    # Staged and moved into place, so that a full disk leaves the old file whole; but what is not a plain file of one's
+    # own (a symbolic link, a device, a file with two names) stays what it is and is written in place.
+    plain = status is None or (
+        stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid == os.geteuid()
+    )
+    try:
+        descriptor, staged = tempfile.mkstemp(prefix='.anyshell_', dir=folder) if plain else (-1, '')
+    except PermissionError:  # the directory takes no new file, the file itself may be writable
+        descriptor, staged = -1, ''
+    if descriptor < 0:
+        with open(path, 'wb') as file:
+            file.write(content)
+        return
+    try:
+        with open(descriptor, 'wb') as file:
+            file.write(content)
+            os.fchmod(descriptor, 0o666 & ~_umask() if status is None else stat.S_IMODE(status.st_mode))
+        os.replace(staged, path)
+    except BaseException:
+        os.unlink(staged)
+        raise
+
+
+def _umask() -> int:
+    """The file mode mask; asked of /proc, since the system call can only change it, for all threads at once."""
+    try:
+        with open('/proc/self/status', 'rb') as file:
+            for line in file:
+                if line.startswith(b'Umask:'):
+                    return int(line.split()[1], 8)
+    except OSError:
+        pass
+    return 0o022
+
+
+def _list(path: str, name: str) -> list[FileInfo]:
+    try:
+        with os.scandir(path) as entries:
+            found = [
+                FileInfo(
+                    entry.name,
+                    is_dir=entry.is_dir(follow_symlinks=False),
+                    size=None if entry.is_dir(follow_symlinks=False) else entry.stat(follow_symlinks=False).st_size,
+                )
+                for entry in entries
+            ]
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise SandboxPathNotFoundError(name) from error
+    return sorted(found, key=lambda entry: entry.name)
