@@ -1,6 +1,5 @@
 """Pydantic AI: the contract, and what only this framework has."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -8,9 +7,9 @@ from openai import AsyncOpenAI
 from pydantic_ai import Agent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
-from pydantic_ai_anyshell import Shell
 
 from anyshell.testing import AdapterContract
+from pydantic_ai_anyshell import Shell
 
 
 def model(base_url: str, kind: Any = OpenAIChatModel) -> Any:
@@ -28,15 +27,7 @@ class TestContract(AdapterContract):
         return (await agent.run(prompt)).output
 
     def run_sync(self, agent: Agent, prompt: str) -> str:
-        loop = (
-            asyncio.new_event_loop()
-        )  # `run_sync` would make one for this thread and leave it open
-        asyncio.set_event_loop(loop)
-        try:
-            return agent.run_sync(prompt).output
-        finally:
-            asyncio.set_event_loop(None)
-            loop.close()
+        return agent.run_sync(prompt).output
 
     async def stream(self, agent: Agent, prompt: str) -> AsyncGenerator[object]:
         async with agent.run_stream_events(prompt) as events:

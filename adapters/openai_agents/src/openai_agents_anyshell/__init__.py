@@ -1,1 +1,6 @@
 """A shell for the OpenAI Agents SDK."""
+
+from openai_agents_anyshell.output import CommandOutput
+from openai_agents_anyshell.tools import ShellTools
+
+__all__ = ['CommandOutput', 'ShellTools']

@@ -1,0 +1,186 @@
+"""`ShellTools`: tools, denials, approvals, the end and live output in the words of the OpenAI Agents SDK."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Self, Unpack, cast
+from weakref import WeakKeyDictionary
+
+import agents
+from agents import FunctionTool, RunContextWrapper, ToolApprovalItem, custom_span
+from agents.tool import FunctionToolCustomDataContext
+from agents.tool_context import ToolContext
+from pydantic import BaseModel, ValidationError
+
+from anyshell import (
+    ApprovalRequired,
+    CommandDenied,
+    Decision,
+    OptionError,
+    Policy,
+    Reply,
+    Sandbox,
+    ShellKeywords,
+    ShellOptions,
+    ShellSession,
+    Tool,
+    Verdict,
+)
+from openai_agents_anyshell.output import CommandOutput, Listener, Listeners
+
+
+class ShellTools:
+    """A shell for agents of the OpenAI Agents SDK.
+
+        async with ShellTools(cwd='./workspace') as shell:
+            agent = Agent(name='Builder', tools=shell.tools())
+            result = await Runner.run(agent, 'Run the tests.')
+
+    The SDK does not say when a run has ended, so the block is what bounds the working directory and the background
+    commands: use one for a conversation, and keep it open while a run waits for an approval. Runs that share a
+    `ShellTools` share its directory. `with` does the same for `Runner.run_sync`.
+
+    Args:
+        session: A live session to use; it stays yours to close, and takes no settings beside it.
+        sandbox: Where commands run; it stays yours to close.
+        policy: Judges commands instead of the policy that the settings describe.
+        on_output: Gets output while a command runs, put together, 20 times a second at most.
+        options: The settings of `anyshell.ShellOptions`.
+
+    Attributes:
+        session: What carries out the calls.
+
+    Raises:
+        OptionError: If a setting has a value that is not allowed.
+    """
+
+    def __init__(
+        self,
+        *,
+        session: ShellSession | None = None,
+        sandbox: Sandbox | None = None,
+        policy: Policy | None = None,
+        on_output: Listener | None = None,
+        **options: Unpack[ShellKeywords],
+    ) -> None:
+        if session is not None and (options or sandbox is not None or policy is not None):
+            allowed = 'given without other settings, since it has its own'
+            raise OptionError('session', session, allowed)
+        self._owned = session is None
+        self.session = session or ShellSession(
+            ShellOptions(**options), sandbox=sandbox, policy=policy
+        )
+        self._listeners = Listeners(on_output)
+        self._facts: WeakKeyDictionary[RunContextWrapper[Any], dict[str, Any]] = WeakKeyDictionary()
+
+    def tools(self) -> list[agents.Tool]:
+        """The tools, for `Agent(tools=…)`."""
+        return [self._tool(tool) for tool in self.session.tools]
+
+    def request(self, item: ToolApprovalItem) -> dict[str, Any]:
+        """What a person needs to decide about an interruption: `command`, `part`, `reason`, `rule`, as plain data."""
+        tool = next(tool for tool in self.session.tools if tool.name == item.name)
+        arguments = tool.arguments.model_validate_json(item.arguments or '{}')
+        given = arguments.model_dump(exclude_unset=True)
+        return ApprovalRequired(self._verdict(given)).request(tool.name, given)
+
+    def output(self) -> AsyncGenerator[CommandOutput]:
+        """The output of all commands from now on, piece by piece while they run, until the block ends."""
+        return self._listeners.iterate()
+
+    # -- a call
+
+    def _tool(self, tool: Tool) -> FunctionTool:
+        async def invoke(context: ToolContext[Any], arguments: str) -> str:
+            sensitive = context.run_config is not None and (
+                context.run_config.trace_include_sensitive_data
+            )
+            with custom_span('anyshell', {}) as span:
+                reply = await self._call(tool, context, arguments)
+                span.span_data.data.update(reply.facts)
+                if sensitive:
+                    span.span_data.data['arguments'] = arguments
+            self._facts[context] = reply.facts
+            return reply.text
+
+        async def needs_approval(
+            _context: RunContextWrapper[Any], arguments: dict[str, Any], _call_id: str
+        ) -> bool:
+            return self._verdict(arguments).decision is Decision.ASK
+
+        return FunctionTool(
+            name=tool.name,
+            description=tool.description,
+            params_json_schema=tool.arguments.model_json_schema(),
+            on_invoke_tool=invoke,
+            strict_json_schema=False,  # a strict schema has no optional arguments
+            needs_approval=needs_approval,
+            custom_data_extractor=self._extract,
+        )
+
+    async def _call(self, tool: Tool, context: ToolContext[Any], arguments: str) -> Reply:
+        # The SDK would end the run, or hide the reason, for whatever is raised here.
+        try:
+            given = tool.arguments.model_validate_json(arguments or '{}')
+        except ValidationError as error:
+            return Reply(tool.wrong_arguments(error), is_error=True)
+        # Also for tools that somebody has taken `needs_approval` from. The qualified name, since of a tool in a
+        # namespace the plain one is not known.
+        answer = context.is_tool_approved(context.qualified_tool_name, context.tool_call_id)
+        try:
+            return await self._run(tool, given, context.tool_call_id, approved=answer is True)
+        except CommandDenied as denied:
+            return Reply(str(denied), is_error=True)
+        except ApprovalRequired as ask:
+            return Reply(ask.unanswered(), is_error=True)
+
+    async def _run(
+        self, tool: Tool, arguments: BaseModel, call_id: str, *, approved: bool
+    ) -> Reply:
+        if not self._listeners:
+            return await tool.call(arguments, call_id=call_id, approved=approved)
+        pieces = tool.stream(arguments, call_id=call_id, approved=approved)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                if isinstance(piece, Reply):
+                    return piece
+                await self._listeners.tell(CommandOutput(call_id, piece.data, piece.stream_type))
+        raise AssertionError  # the reply is the last piece
+
+    def _verdict(self, arguments: dict[str, Any]) -> Verdict:
+        command = arguments.get('command')
+        if not isinstance(command, str) or self.session.options.on_ask == 'deny':
+            return Verdict(
+                Decision.ALLOW
+            )  # what is wrong is said by the call, without asking anybody
+        return self.session.policy().check(command)
+
+    def _extract(self, context: FunctionToolCustomDataContext) -> dict[str, Any]:
+        return self._facts.pop(cast('RunContextWrapper[Any]', context.tool_context), {})
+
+    # -- the end
+
+    async def aclose(self) -> None:
+        """End all commands, unless the session was handed in. Idempotent."""
+        self._listeners.close()
+        if self._owned:
+            await self.session.aclose()
+
+    def close(self) -> None:
+        """`aclose` for synchronous code."""
+        self._listeners.close()
+        if self._owned:
+            self.session.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
