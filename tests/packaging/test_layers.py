@@ -37,7 +37,8 @@ LAYERS: dict[str, set[str]] = {
     'interrupt': {'sandbox'},
     'synchronous': set(),
     'live': {'sandbox'},
-    'tools': {'errors', 'live', 'output'},
+    'trace': set(),
+    'tools': {'errors', 'live', 'output', 'trace'},
     'replies': {'errors', 'output', 'tools'},
 }
 LAYERS['session'] = {*LAYERS}

@@ -68,6 +68,11 @@ class CommandDenied(CommandError, PermissionError):
         super().__init__(verdict.reason)
         self.verdict = verdict
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a reply's facts would be."""
+        return _facts(self.verdict)
+
 
 class ApprovalRequired(CommandError, PermissionError):
     """Raised when the policy asks for a person's approval and the call carries none.
@@ -79,6 +84,11 @@ class ApprovalRequired(CommandError, PermissionError):
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict.reason)
         self.verdict = verdict
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a reply's facts would be."""
+        return _facts(self.verdict)
 
     def request(self, tool: str, arguments: Mapping[str, object]) -> dict[str, Any]:
         """What a person needs to decide, as plain data that survives JSON.
@@ -101,13 +111,18 @@ class ApprovalRequired(CommandError, PermissionError):
         said = f': {message}' if message else '.'
         return f'A person denied this command{said}\nIt has not run.'
 
-    def edited(self, command: object, text: str) -> str:
+    @staticmethod
+    def edited(command: object, text: str) -> str:
         """The text for the model when the command that ran is another than its own, on top of the call's text."""
         return f'[A person changed the command; this ran: {command!r}]\n{text}'
 
     def unanswered(self) -> str:
         """The text for the model when nobody is there to ask."""
         return f'{self} Nobody is there to approve it, so it is denied.'
+
+
+def _facts(verdict: Verdict) -> dict[str, Any]:
+    return {'decision': verdict.decision.name.lower(), 'rule': verdict.rule}
 
 
 class InvalidCommand(CommandError, ValueError):

@@ -155,4 +155,6 @@ def facts(result: CommandResult) -> dict[str, Any]:
         'truncated': result.truncated,
         'cwd': result.cwd,
         'job_id': result.job_id,
+        'decision': result.decision,
+        'rule': result.rule,
     }

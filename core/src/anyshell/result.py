@@ -20,6 +20,8 @@ class CommandResult:
         duration: Seconds from the start to the end, or to now.
         cwd: The directory it started in.
         job_id: The ID of the background command that it is or has become, or under which output that was cut can be read.
+        decision: What the policy said, 'allow' or 'ask' (then a person approved it); `None` for a look at a job.
+        rule: The name of the rule behind that, if there was one.
         condition: What the call waited for, as it was written.
         condition_met: Whether that came; `None` when nothing was waited for.
     """
@@ -34,5 +36,7 @@ class CommandResult:
     duration: float = 0.0
     cwd: str = ''
     job_id: str | None = None
+    decision: str | None = None
+    rule: str | None = None
     condition: str | None = None
     condition_met: bool | None = None

@@ -211,8 +211,7 @@ class ShellSession:
                 result = await self._jobs.start(
                     spawn, call_id=call.call_id, ready=ready, ready_timeout=seconds
                 )
-            self._audit(verdict, result)
-            return self._replies.started(result)
+            return self._replies.started(self._audit(verdict, result))
         return failed.reply
 
     async def call_check(
@@ -286,8 +285,7 @@ class ShellSession:
                     await self._directory.follow(name)
         else:
             result = await self._execute(spawn, seconds, call)
-        self._audit(verdict, result)
-        return result
+        return self._audit(verdict, result)
 
     async def _execute(self, spawn: Spawn, seconds: float, call: Call) -> CommandResult:
         try:
@@ -372,7 +370,8 @@ class ShellSession:
             return WorkingDirectoryGone(f'{error}. The next command starts in {self.cwd!r}')
         return WorkingDirectoryGone(f'{error}. It has to be made first, outside this tool')
 
-    def _audit(self, verdict: Verdict, result: CommandResult) -> None:
+    def _audit(self, verdict: Verdict, result: CommandResult) -> CommandResult:
+        result = replace(result, decision=verdict.decision.name.lower(), rule=verdict.rule)
         logger.debug(
             'a command ended: exit code %s, %.3f s, timed out: %s, job: %s',
             result.exit_code,
@@ -382,6 +381,7 @@ class ShellSession:
         )
         if self.options.on_command is not None:
             self.options.on_command(verdict, result)
+        return result
 
     def _open(self) -> None:
         if self._pid != os.getpid():

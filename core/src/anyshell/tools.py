@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from anyshell import output
+from anyshell import output, trace
+from anyshell.errors import ApprovalRequired, CommandDenied
 from anyshell.live import live
 
 if TYPE_CHECKING:
@@ -236,7 +237,13 @@ class Tool:
                 arguments = self.arguments.model_validate(arguments)
             except ValidationError as error:
                 return Reply(self.wrong_arguments(error), is_error=True)
-        return await self._run(arguments, call)
+        try:
+            reply = await self._run(arguments, call)
+        except (CommandDenied, ApprovalRequired) as verdict:
+            trace.record(verdict.facts)
+            raise
+        trace.record(reply.facts)
+        return reply
 
     def stream(
         self,
