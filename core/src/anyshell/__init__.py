@@ -34,6 +34,7 @@ from anyshell.sandbox import (
     validate_env_keys,
 )
 from anyshell.session import ShellSession
+from anyshell.sessions import Sessions
 from anyshell.synchronous import run_sync
 from anyshell.tools import Reply, Tool
 

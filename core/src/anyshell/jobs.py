@@ -35,6 +35,9 @@ CANCEL_GRACE = 0.5
 
 STREAMS: tuple[StreamType, StreamType] = ('stdout', 'stderr')
 
+MAX_LINE = 1 << 20
+"""Characters after which a line that has not ended counts as one."""
+
 MAX_LINES = 2000
 """The most lines of one stream that one look at a log gives."""
 
@@ -312,6 +315,10 @@ class Jobs:
                 yield line
             if not data:
                 break
+            if len(rest) > MAX_LINE:  # output without newlines must not fill the memory
+                yield rest
+                rest = ''
+            await asyncio.sleep(0)  # a big log must not hold up the loop
         if rest:
             yield rest
 
@@ -363,7 +370,7 @@ class Jobs:
         job.background = False
         job.ended = time.monotonic()
         left = self._max_log_bytes
-        for kept in [job for job in reversed(self._jobs.values()) if not job.background]:
+        for kept in [job for job in reversed(tuple(self._jobs.values())) if not job.background]:
             left -= sum([await self._size(kept, stream) for stream in STREAMS])
             if left < 0 and kept is not job:
                 await self._forget(kept)
@@ -376,6 +383,7 @@ class Jobs:
 
     async def _forget(self, job: Job) -> None:
         del self._jobs[job.id]
+        self._by_call = {call: known for call, known in self._by_call.items() if known != job.id}
         await self._processes.forget(job.process)
 
     async def _make_room(self) -> None:

@@ -37,7 +37,15 @@ from anyshell.sandbox.base import (
 from anyshell.sandbox.watch import Watcher, pidfd_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import (
+        AsyncGenerator,
+        Awaitable,
+        Callable,
+        Generator,
+        Iterable,
+        Mapping,
+        Sequence,
+    )
 
 CHUNK = 1 << 20
 KEPT = 1 << 18
@@ -283,15 +291,17 @@ class LocalProcesses(Processes):
         local = self._local(process)
         deadline = None if timeout is None else time.monotonic() + timeout
         if not local.log:
-            async for stream, data in self.stream(local, deadline=deadline, cancelled=cancelled):
-                local.kept[stream] += data
-                if on_bytes is not None:
-                    await on_bytes(stream, data)
-                if len(local.kept[stream]) > KEPT:
-                    await self.detach(local)
-                    break
-            else:
-                return local.exit_code is not None
+            chunks = self.stream(local, deadline=deadline, cancelled=cancelled)
+            async with contextlib.aclosing(chunks):
+                async for stream, data in chunks:
+                    local.kept[stream] += data
+                    if on_bytes is not None:
+                        await on_bytes(stream, data)
+                    if len(local.kept[stream]) > KEPT:
+                        await self.detach(local)
+                        break
+                else:
+                    return local.exit_code is not None
         return await self._wait_detached(local, deadline, on_bytes, cancelled)
 
     async def _wait_detached(
@@ -325,17 +335,27 @@ class LocalProcesses(Processes):
     ) -> AsyncGenerator[tuple[StreamType, bytes]]:
         """Read the command's pipes in the caller's loop until it has ended; `deadline` is a `time.monotonic()`."""
         process.reading = True
-        # A copy of the pidfd: whoever reaps the process meanwhile closes the original, and the loop would not wake.
-        ended = os.dup(process.pidfd) if process.pidfd >= 0 else -1
         try:
-            async for stream, data in self._stream(process, ended, deadline, cancelled):
-                yield stream, data
+            with self._own_pidfd(process) as ended:
+                chunks = self._stream(process, ended, deadline, cancelled)
+                async with contextlib.aclosing(chunks):
+                    async for stream, data in chunks:
+                        yield stream, data
         finally:
             process.reading = False
-            if ended >= 0:
-                os.close(ended)
             if self._closed:
                 _close_descriptors(process)
+
+    @contextlib.contextmanager
+    def _own_pidfd(self, process: LocalProcess) -> Generator[int]:
+        """A copy of the pidfd: whoever reaps the process meanwhile closes the original, and a loop would not wake."""
+        with self._lock:
+            own = os.dup(process.pidfd) if process.pidfd >= 0 else -1
+        try:
+            yield own
+        finally:
+            if own >= 0:
+                os.close(own)
 
     async def _stream(
         self,
@@ -394,17 +414,11 @@ class LocalProcesses(Processes):
         """Wait for the shell's end; several callers may wait for one, each in its own loop."""
         if self._poll(process):
             return True
-        if process.pidfd < 0:
-            await asyncio.sleep(0.02 if timeout is None else min(0.02, timeout))
-            return self._poll(process)
-        try:
-            own = os.dup(process.pidfd)
-        except OSError:  # another caller has just reaped it
-            return self._poll(process)
-        try:
-            await readable([own], timeout)
-        finally:
-            os.close(own)
+        with self._own_pidfd(process) as own:
+            if own >= 0:
+                await readable([own], timeout)
+            elif not self._poll(process):
+                await asyncio.sleep(0.02 if timeout is None else min(0.02, timeout))
         return self._poll(process)
 
     def _poll(self, process: LocalProcess) -> bool:

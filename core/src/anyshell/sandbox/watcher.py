@@ -112,7 +112,9 @@ class Watcher:
         *lines, self.text = (self.text + data).split(b'\n')
         for line in lines:
             name, *arguments = json.loads(line)
-            getattr(self, f'do_{name}')(*arguments)
+            # One command's log is not worth all the others: a watcher that ends takes them with it.
+            with contextlib.suppress(OSError, LookupError):
+                getattr(self, f'do_{name}')(*arguments)
         return True
 
     def do_own(self, owner: int, directory: str) -> None:
@@ -141,14 +143,15 @@ class Watcher:
         """
         self.keys[key] = []
         for stream, length, is_open in streams:
+            prefix = self.descriptors.pop(0) if length else -1
+            descriptor = self.descriptors.pop(0) if is_open else -1
             log = Log(f'{base}.{stream}', limit)
-            if length:
-                copy(self.descriptors.pop(0), log)
             if is_open:
-                descriptor = self.descriptors.pop(0)
                 self.add(descriptor, Pump(descriptor, log))
                 self.keys[key].append(descriptor)
-            else:
+            if length:
+                copy(prefix, log)  # before the loop comes round to the pipe
+            if not is_open:
                 log.close()
 
     def do_drain(self, count: int) -> None:
