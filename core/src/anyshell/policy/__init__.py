@@ -5,15 +5,29 @@ from __future__ import annotations
 from anyshell.policy.rules import (
     DEFAULT_DENIED_COMMANDS,
     INTERACTIVE_COMMANDS,
+    AllowedCommands,
+    AskCommands,
     Decision,
+    DeniedCommands,
+    DeniedOperators,
+    Explanation,
+    NoInteractive,
     Policy,
+    Rule,
     Verdict,
 )
 
 __all__ = [
     'DEFAULT_DENIED_COMMANDS',
     'INTERACTIVE_COMMANDS',
+    'AllowedCommands',
+    'AskCommands',
     'Decision',
+    'DeniedCommands',
+    'DeniedOperators',
+    'Explanation',
+    'NoInteractive',
     'Policy',
+    'Rule',
     'Verdict',
 ]

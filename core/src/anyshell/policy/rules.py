@@ -3,21 +3,96 @@
 from __future__ import annotations
 
 import enum
+import re
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from anyshell.errors import PolicyError
+from anyshell.policy.calls import Call, Findings, Setting, Unresolved, find
+from anyshell.policy.syntax import MAX_BYTES, NotUnderstood
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from anyshell.policy.syntax import Span
+    from anyshell.policy.words import Word
 
 DEFAULT_DENIED_COMMANDS = (
     'rm', 'rmdir', 'mkfs', 'dd', 'format', 'shutdown', 'reboot', 'halt', 'poweroff', 'init',
 )  # fmt: skip
+"""Destructive programs that are denied unless the options say otherwise."""
 
 INTERACTIVE_COMMANDS = (
     'vi', 'vim', 'nano', 'emacs', 'less', 'more', 'top', 'htop', 'man', 'sudo', 'passwd', 'ssh', 'telnet', 'ftp',
     'su', 'nvim', 'sftp',
 )  # fmt: skip
+"""Programs that wait for a person at a terminal."""
+
+# Each operator that can be denied, with the tokens that it covers.
+OPERATORS: dict[str, frozenset[str]] = {
+    ';': frozenset((';',)),
+    '&': frozenset(('&',)),
+    '&&': frozenset(('&&',)),
+    '||': frozenset(('||',)),
+    '|': frozenset(('|', '|&')),
+    '|&': frozenset(('|&',)),
+    '>': frozenset(('>', '>>', '>|', '>&', '&>', '&>>', '<>', '>(')),
+    '>>': frozenset(('>>', '&>>')),
+    '>|': frozenset(('>|',)),
+    '>&': frozenset(('>&',)),
+    '&>': frozenset(('&>', '&>>')),
+    '&>>': frozenset(('&>>',)),
+    '<': frozenset(('<', '<>')),
+    '<>': frozenset(('<>',)),
+    '<&': frozenset(('<&',)),
+    '<<': frozenset(('<<', '<<-')),
+    '<<-': frozenset(('<<-',)),
+    '<<<': frozenset(('<<<',)),
+    '<(': frozenset(('<(',)),
+    '>(': frozenset(('>(',)),
+    '$(': frozenset(('$(', '`')),
+    '`': frozenset(('`',)),
+    '(': frozenset(('(',)),
+    '{': frozenset(('{',)),
+    '!': frozenset(('!',)),
+    '\n': frozenset(('\n',)),
+}
+
+# Commands of the shell that need no entry in a list of allowed commands: they change only the shell's own course, or
+# run what is judged anyway.
+FREE_COMMANDS = frozenset((
+    'cd', 'pwd', ':', 'true', 'false', 'break', 'continue', 'return', 'exit', 'command', 'builtin', 'exec', 'eval',
+))  # fmt: skip
+# Folders of the system: a path in one of them names the program that is listed by its name.
+SYSTEM_FOLDERS = frozenset(('/bin', '/usr/bin', '/sbin', '/usr/sbin', '/usr/local/bin', '/usr/local/sbin'))
+
+_LOADED = re.compile(
+    r'PATH|LD_.*|DYLD_.*|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|BASH_FUNC_.*|BASH_LOADABLES_PATH|BASH_ALIASES|BASH_CMDS|'
+    r'GIT_SSH|GIT_SSH_COMMAND|GIT_EXTERNAL_DIFF|GIT_EXEC_PATH|GIT_PROXY_COMMAND|.*_ASKPASS|EXECIGNORE'
+)
+_RUN_AS_CODE = frozenset((
+    'PAGER', 'GIT_PAGER', 'MANPAGER', 'SYSTEMD_PAGER', 'EDITOR', 'VISUAL', 'GIT_EDITOR', 'GIT_SEQUENCE_EDITOR',
+    'SUDO_EDITOR', 'SYSTEMD_EDITOR', 'FCEDIT', 'BROWSER', 'SHELL', 'LESSOPEN', 'LESSCLOSE', 'RSYNC_RSH', 'CVS_RSH',
+))  # fmt: skip
+# Options with a value that stand before the sub-command. Others are taken as flags where that errs on the safe side.
+_GLOBAL_OPTIONS = {
+    'git': '-C --git-dir --work-tree --namespace --super-prefix --attr-source',
+    'docker': '-H --host -l --log-level --config -c --context --tlscacert --tlscert --tlskey',
+    'kubectl': '-n --namespace --context --kubeconfig -s --server --cluster --user --as --token --cache-dir -v --request-timeout',
+    'helm': '-n --namespace --kube-context --kubeconfig',
+    'npm': '--prefix -C -w --workspace --registry --loglevel',
+    'pnpm': '-C --dir -F --filter',
+    'yarn': '--cwd',
+    'cargo': '-C --color --config -Z',
+    'go': '-C',
+    'gh': '-R --repo',
+    'uv': '--directory --project --config-file --cache-dir --color',
+    'pip': '--python --log --proxy --retries --timeout --cache-dir',
+    'aws': '--profile --region --output --endpoint-url',
+    'gcloud': '--project --account --configuration',
+    'systemctl': '-H --host -M --machine -t --type -p --property',
+}
 
 
 class Decision(enum.IntEnum):
@@ -30,7 +105,15 @@ class Decision(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A decision with its reason."""
+    """What a policy says about a command line, and why.
+
+    Attributes:
+        decision: Whether the line may run.
+        reason: Sentences for the model: what was matched, and what is still allowed or how to write it plainly.
+        rule: The name of the option that decided, or `None` when nothing objects.
+        command: The matched part of the line.
+        span: The place of that part in the line, as indices of the string.
+    """
 
     decision: Decision
     reason: str = ''
@@ -39,19 +122,358 @@ class Verdict:
     span: tuple[int, int] | None = None
 
 
-class Policy:
-    """Checks command lines."""
+ALLOWED = Verdict(Decision.ALLOW)
 
-    def __init__(self, rules: Sequence[object] = (), *, shell: Literal['bash', 'sh'] = 'bash',
-                 unresolved: Literal['deny', 'ask', 'allow'] = 'deny') -> None:
+
+class Rule(Protocol):
+    """Looks at what a line would run and says what it objects to.
+
+    `name` is the option that the rule comes from.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def check(self, findings: Findings) -> Iterable[Verdict]:
+        """Every objection to the line."""
+        ...
+
+
+def _listed(entries: Iterable[str]) -> str:
+    names = [repr(entry) for entry in entries]
+    if len(names) > 20:  # noqa: PLR2004  # a sentence that a model still reads
+        names = [*names[:20], f'{len(names) - 20} more']
+    return ', '.join(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a list: a program, or a program with the first of its arguments."""
+
+    text: str
+    program: str
+    arguments: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str, option: str) -> Entry:
+        """Read an entry.
+
+        Raises:
+            PolicyError: When it can't match any command; the text names the option, the entry and what is allowed.
+        """
+        allowed = "an entry is a program such as 'git', or a program and its first arguments such as 'git push'"
+        try:
+            words = shlex.split(text)
+        except ValueError:
+            words = []
+        program = words[0] if words else ''
+        if not program or program.startswith('-') or program.endswith('/') or not text.isprintable():
+            raise PolicyError(f'{option} holds {text!r}: {allowed}')
+        if program not in {'!', '[', '[['} and re.search(r'[;&|<>()$`\\*?{}\[\]~#]|\w=', program):
+            raise PolicyError(f'{option} holds {text!r}, which is shell syntax or a pattern: {allowed}')
+        if any(re.fullmatch(r'[;&|<>()]+|\*', word) for word in words[1:]):
+            raise PolicyError(f'{option} holds {text!r}, which is more than one command or a pattern: {allowed}')
+        return cls(text, program, tuple(words[1:]))
+
+    def names(self, call: Call, *, exact: bool) -> bool:
+        """Whether this entry names the program of a call.
+
+        Args:
+            exact: Whether only the program itself counts, not another file of that name (for permissions).
+        """
+        if '/' in self.program:
+            path = call.path
+            if exact or path is None or '/' in path:
+                return path == self.program
+            return call.name == self.program.rsplit('/', 1)[-1]
+        if call.name != self.program:
+            return False
+        if not exact or call.path == call.name:
+            return True
+        return call.path is not None and call.path.rpartition('/')[0] in SYSTEM_FOLDERS
+
+    def matches(self, call: Call, *, exact: bool) -> bool | None:
+        """Whether this entry matches a call; `None` when that depends on arguments that are not known."""
+        if not self.names(call, exact=exact):
+            return False
+        if not self.arguments:
+            return True
+        valued = frozenset(_GLOBAL_OPTIONS.get(call.name, '').split())
+        return _begins(call.arguments, self.arguments, valued, exact=exact)
+
+
+def _begins(words: Sequence[Word], wanted: Sequence[str], valued: frozenset[str], *, exact: bool) -> bool | None:
+    """Whether arguments begin with `wanted`, after options of the program.
+
+    With `exact` only options that are known to be harmless are passed over. Without it, every option may be one with
+    or without a value: an entry that denies must not be escaped by one more option.
+    """
+    index = 0
+    unsure = False
+    while True:
+        found = _prefix(words[index:], wanted)
+        if found or (found is None and exact):
+            return found
+        unsure = unsure or found is None
+        if index >= len(words):
+            return None if unsure else False
+        text = words[index].value if words[index].value is not None else words[index].prefix()
+        if text is None or not text.startswith('-'):
+            if words[index].value is None and not text:
+                return None
+            return None if unsure else False
+        if text in valued:
+            index += 2
+        elif exact and '=' in text and text.partition('=')[0] in valued:
+            index += 1
+        elif exact:
+            return False
+        else:
+            index += 1
+            # Perhaps the option takes the next word.
+            if index < len(words) and not (words[index].value or '').startswith('-'):
+                after = _prefix(words[index + 1 :], wanted)
+                if after:
+                    return True
+                unsure = unsure or after is None
+
+
+def _prefix(words: Sequence[Word], wanted: Sequence[str]) -> bool | None:
+    for position, want in enumerate(wanted):
+        if position >= len(words):
+            return False
+        value = words[position].value
+        if value is None:
+            return None if want.startswith(words[position].prefix()) else False
+        if value != want:
+            return False
+    return True
+
+
+def _entries(texts: Sequence[str], option: str) -> tuple[Entry, ...]:
+    if isinstance(texts, str):
+        raise PolicyError(f'{option} is the text {texts!r}: it must be a list of entries such as [{texts!r}]')
+    for text in texts:
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a policy file holds what its author wrote
+            raise PolicyError(f'{option} holds {text!r}: an entry is a text such as {"git push"!r}')
+    return tuple(Entry.parse(text, option) for text in texts)
+
+
+def _excerpt(text: str) -> str:
+    text = text.strip()
+    return repr(text if len(text) <= 160 else f'{text[:120]} … {text[-30:]}')  # noqa: PLR2004  # as much as a sentence bears
+
+
+class AskCommands:
+    """Commands that run after a person's approval."""
+
+    name = 'ask_commands'
+
+    def __init__(self, entries: Sequence[str]) -> None:
+        self.entries = _entries(entries, self.name)
+
+    def matched(self, call: Call) -> bool:
+        """Whether an entry matches for certain."""
+        return any(entry.matches(call, exact=False) for entry in self.entries)
+
+    def check(self, findings: Findings) -> Iterable[Verdict]:
+        """Ask about each command that an entry matches, or may match."""
+        for call in findings.calls:
+            for entry in self.entries:
+                found = entry.matches(call, exact=False)
+                if found is False:
+                    continue
+                doubt = '' if found else ', whose arguments are not known before it runs,'
+                reason = (
+                    f'Command {call.name!r} needs approval. {_excerpt(call.text)}{doubt} matches the entry {entry.text!r} of '
+                    f'{self.name}; a person decides whether it runs.'
+                )
+                yield Verdict(Decision.ASK, reason, self.name, call.text, call.span)
+                break
+
+
+class DeniedCommands:
+    """Commands that never run.
+
+    Args:
+        entries: The entries.
+        unless: What takes a command off this list; the default list steps back where approval is asked.
+    """
+
+    name = 'denied_commands'
+
+    def __init__(self, entries: Sequence[str], *, unless: AskCommands | None = None) -> None:
+        self.entries = _entries(entries, self.name)
+        self.unless = unless
+
+    def check(self, findings: Findings) -> Iterable[Verdict]:
+        """Deny each command that an entry matches, or may match."""
+        for call in findings.calls:
+            for entry in self.entries:
+                found = entry.matches(call, exact=False)
+                if found is False or (self.unless is not None and self.unless.matched(call)):
+                    continue
+                doubt = '' if found else ', whose arguments are not known before it runs,'
+                reason = (
+                    f'Command {call.name!r} is denied. {_excerpt(call.text)}{doubt}{_through(call)} matches the entry {entry.text!r} of '
+                    f'{self.name}. All commands are allowed but {_listed(entry.text for entry in self.entries)}.'
+                )
+                yield Verdict(Decision.DENY, reason, self.name, call.text, call.span)
+                break
+
+
+def _through(call: Call) -> str:
+    return f' (run by {" ".join(call.via)})' if call.via else ''
+
+
+class AllowedCommands:
+    """When there is such a list, only its commands run.
+
+    Args:
+        entries: The entries.
+        asked: Commands that count as listed, since approval is asked for them.
+        shell: The shell whose code the values of variables such as PAGER are.
+    """
+
+    name = 'allowed_commands'
+
+    def __init__(self, entries: Sequence[str], *, asked: AskCommands | None = None, shell: Literal['bash', 'sh'] = 'bash') -> None:
+        self.entries = _entries(entries, self.name)
+        self.asked = asked
+        self.shell: Literal['bash', 'sh'] = shell
+
+    def allows(self, call: Call) -> bool:
+        """Whether a command is listed, or needs no entry."""
+        if call.weak or call.local or (call.name in FREE_COMMANDS and call.path == call.name):
+            return True
+        if any(entry.matches(call, exact=True) for entry in self.entries):
+            return True
+        return self.asked is not None and self.asked.matched(call)
+
+    def check(self, findings: Findings) -> Iterable[Verdict]:
+        """Deny each command that is not listed, and each variable that would change what a listed one runs."""
+        for call in findings.calls:
+            if not self.allows(call):
+                reason = (
+                    f'Command {call.name!r} is not in the allowed list. {_excerpt(call.text)}{_through(call)} is not covered by '
+                    f'{self.name}. Allowed commands: {_listed(self._names())}.'
+                )
+                yield Verdict(Decision.DENY, reason, self.name, call.text, call.span)
+        for setting in findings.settings:
+            if not self._harmless(setting):
+                what = f'Variable {setting.name!r}' if setting.name else 'A variable whose name is not known'
+                reason = (
+                    f'{what} decides which program runs, so it is not set in a list of allowed commands. Run '
+                    f'{_excerpt(setting.text)} without it. Allowed commands: {_listed(self._names())}.'
+                )
+                yield Verdict(Decision.DENY, reason, self.name, setting.text, setting.span)
+
+    def _names(self) -> list[str]:
+        asked = self.asked.entries if self.asked else ()
+        return [entry.text for entry in (*self.entries, *asked)]
+
+    def _harmless(self, setting: Setting) -> bool:
+        if not setting.name or _LOADED.fullmatch(setting.name):
+            return False
+        if setting.name not in _RUN_AS_CODE:
+            return True
+        if setting.value is None:
+            return False
+        try:
+            found = find(setting.value.code, shell=self.shell)
+        except NotUnderstood:
+            return False
+        return not found.unresolved and all(self.allows(call) for call in found.calls)
+
+
+class DeniedOperators:
+    """Tokens of the shell's grammar that are refused; never text in quotes, tests or arithmetic."""
+
+    name = 'denied_operators'
+
+    def __init__(self, operators: Sequence[str]) -> None:
+        if isinstance(operators, str):
+            raise PolicyError(f'{self.name} is the text {operators!r}: it must be a list such as [{operators!r}]')
+        for operator in operators:
+            if operator not in OPERATORS:
+                raise PolicyError(f'{self.name} holds {operator!r}: an operator is one of {" ".join(map(repr, OPERATORS))}')
+        self.operators = tuple(operators)
+
+    def check(self, findings: Findings) -> Iterable[Verdict]:
+        """Deny each token that a denied operator covers."""
+        for token, span in findings.operators:
+            for operator in self.operators:
+                if token in OPERATORS[operator]:
+                    also = '' if token == operator else f' {token!r} is a form of it.'
+                    reason = (
+                        f'Shell operator {operator!r} is not allowed.{also} It stands at character {span[0]} and is refused by '
+                        f'{self.name}. All operators are allowed but {_listed(self.operators)}; text in quotes is not an operator.'
+                    )
+                    yield Verdict(Decision.DENY, reason, self.name, token, span)
+                    break
+
+
+class NoInteractive:
+    """Programs that wait for a person are refused, by their names."""
+
+    name = 'allow_interactive'
+
+    def check(self, findings: Findings) -> Iterable[Verdict]:
+        """Deny each interactive program."""
+        for call in findings.calls:
+            if call.name in INTERACTIVE_COMMANDS:
+                reason = (
+                    f'Interactive commands are not allowed. {call.name!r} in {_excerpt(call.text)}{_through(call)} expects a person at a '
+                    'terminal (allow_interactive is off). Use a command that needs none: cat, sed -n, git --no-pager, a script.'
+                )
+                yield Verdict(Decision.DENY, reason, self.name, call.text, call.span)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How a policy came to its verdict on a command line.
+
+    Attributes:
+        command: The line.
+        verdict: The winner.
+        objections: What each rule said, in the order of the rules.
+        findings: Every command that the line would run, with the programs that run it; variables; operators.
+    """
+
+    command: str
+    verdict: Verdict
+    objections: tuple[Verdict, ...]
+    findings: Findings
+
+
+class Policy:
+    """Decides whether command lines may run.
+
+    Args:
+        rules: The rules; the strictest answer wins.
+        shell: The shell that runs the lines: `bash -p -c`, or a POSIX `sh -c`, in which bash-only syntax is refused.
+        unresolved: What to do with commands and code that are not known before they run.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        *,
+        shell: Literal['bash', 'sh'] = 'bash',
+        unresolved: Literal['deny', 'ask', 'allow'] = 'deny',
+    ) -> None:
+        if shell not in ('bash', 'sh'):
+            raise PolicyError(f"shell is {shell!r}: it must be 'bash' or 'sh'")
+        if unresolved not in ('deny', 'ask', 'allow'):
+            raise PolicyError(f"unresolved is {unresolved!r}: it must be 'deny', 'ask' or 'allow'")
         self.rules = tuple(rules)
-        self.shell = shell
-        self.unresolved = unresolved
-        self._allowed: tuple[str, ...] = ()
-        self._denied: tuple[str, ...] = ()
-        self._ask: tuple[str, ...] = ()
-        self._operators: tuple[str, ...] = ()
-        self._interactive = False
+        self.shell: Literal['bash', 'sh'] = shell
+        self.unresolved: Literal['deny', 'ask', 'allow'] = unresolved
+        self._unresolved = {'deny': Decision.DENY, 'ask': Decision.ASK, 'allow': Decision.ALLOW}[unresolved]
+        # What is not known matters only to rules about what runs: with none of them it can't evade anything.
+        about_names = [rule for rule in self.rules if not isinstance(rule, (NoInteractive, DeniedOperators))]
+        about_code = [rule for rule in self.rules if not isinstance(rule, NoInteractive)]
+        self._about = {'name': bool(about_names), 'code': bool(about_code)}
 
     @classmethod
     def from_lists(
@@ -65,46 +487,91 @@ class Policy:
         unresolved: Literal['deny', 'ask', 'allow'] = 'deny',
         shell: Literal['bash', 'sh'] = 'bash',
     ) -> Policy:
-        policy = cls((), shell=shell, unresolved=unresolved)
-        ask = tuple(ask_commands)
-        denied = tuple(denied_commands)
-        if denied_commands is DEFAULT_DENIED_COMMANDS:
-            denied = () if allowed_commands else tuple(d for d in denied if d not in ask)
-        policy._allowed = tuple(allowed_commands)
-        policy._denied = denied
-        policy._ask = ask
-        policy._operators = tuple(denied_operators)
-        policy._interactive = allow_interactive
-        return policy
+        """The policy that these options describe.
+
+        When `denied_commands` is the object `DEFAULT_DENIED_COMMANDS`, it steps back: entirely when there are allowed
+        commands, and for commands that an entry of `ask_commands` matches. Any other list is explicit and always wins.
+
+        Raises:
+            PolicyError: When an entry or an operator can't be used; the text names it and says what is allowed.
+        """
+        default = denied_commands is DEFAULT_DENIED_COMMANDS
+        rules: list[Rule] = []
+        ask = AskCommands(ask_commands) if ask_commands else None
+        if denied_commands and not (default and allowed_commands):
+            rules.append(DeniedCommands(denied_commands, unless=ask if default else None))
+        if allowed_commands:
+            rules.append(AllowedCommands(allowed_commands, asked=ask, shell=shell))
+        if denied_operators:
+            rules.append(DeniedOperators(denied_operators))
+        if not allow_interactive:
+            rules.append(NoInteractive())
+        if ask is not None:
+            rules.append(ask)
+        return cls(rules, shell=shell, unresolved=unresolved)
 
     def check(self, command: str) -> Verdict:
-        """Decide on a command line."""
-        lexer = shlex.shlex(command, posix=True, punctuation_chars='();<>|&\n')
-        lexer.whitespace = ' \t\r'
-        lexer.whitespace_split = True
-        lexer.commenters = '#'
+        """Decide whether a command line may run. Pure, total and deterministic: it never raises."""
+        return self.explain(command).verdict
+
+    def explain(self, command: str) -> Explanation:
+        """Decide, and keep everything that led to the decision."""
+        refused = _unreadable(command)
+        if refused is not None:
+            return Explanation(command[:MAX_BYTES], refused, (refused,), Findings())
         try:
-            tokens = list(lexer)
-        except ValueError:
-            return Verdict(Decision.DENY, 'The command is not valid shell syntax.', 'syntax', command)
-        first = True
-        worst = Verdict(Decision.ALLOW)
-        for token in tokens:
-            if token and all(c in '();<>|&\n' for c in token):
-                if token in self._operators:
-                    return Verdict(Decision.DENY, f'Shell operator {token!r} is not allowed.', 'denied_operators', token)
-                first = '<' not in token and '>' not in token
-                continue
-            if not first or '=' in token:
-                continue
-            first = False
-            name = token.rsplit('/', 1)[-1]
-            if name in self._denied:
-                return Verdict(Decision.DENY, f'Command {name!r} is denied.', 'denied_commands', token)
-            if not self._interactive and name in INTERACTIVE_COMMANDS:
-                return Verdict(Decision.DENY, 'Interactive commands are not allowed.', 'allow_interactive', token)
-            if name in self._ask:
-                worst = Verdict(Decision.ASK, f'Command {name!r} needs approval.', 'ask_commands', token)
-            elif self._allowed and name not in (*self._allowed, 'cd', 'pwd', ':', 'true', 'false'):
-                return Verdict(Decision.DENY, f'Command {name!r} is not in the allowed list.', 'allowed_commands', token)
-        return worst
+            findings = find(command, shell=self.shell)
+        except NotUnderstood as error:
+            verdict = _syntax(command, error.message, error.place)
+            return Explanation(command, verdict, (verdict,), Findings())
+        except RecursionError:
+            # The depth cap comes first, unless the caller itself is deep in its stack.
+            verdict = _syntax(command, 'it is nested too deeply', (0, 0))
+            return Explanation(command, verdict, (verdict,), Findings())
+        objections = [verdict for rule in self.rules for verdict in rule.check(findings)]
+        objections += self._judge(findings.unresolved)
+        winner = ALLOWED
+        for verdict in objections:
+            if verdict.decision > winner.decision:
+                winner = verdict
+        return Explanation(command, winner, tuple(objections), findings)
+
+    def _judge(self, unresolved: Iterable[Unresolved]) -> list[Verdict]:
+        return [
+            Verdict(
+                self._unresolved,
+                f'{_excerpt(item.text)} is not known before it runs. {item.reason}'
+                + (f' It needs approval (unresolved is {self.unresolved!r}).' if self._unresolved is Decision.ASK else ''),
+                'unresolved',
+                item.text,
+                item.span,
+            )
+            for item in unresolved
+            if self._about[item.what]
+        ]
+
+
+def _unreadable(command: str) -> Verdict | None:
+    """A verdict on a text that no shell can be given, or `None`."""
+    try:
+        size = len(command.encode()) if len(command) <= MAX_BYTES else len(command)
+    except UnicodeEncodeError as error:
+        return _syntax(command, 'it holds a character that can not be encoded', (error.start, error.start + 1))
+    if size > MAX_BYTES:
+        reason = (
+            f'The command is too long: {size} bytes, and {MAX_BYTES} are allowed. Write its text to a file in parts, then run the file.'
+        )
+        return Verdict(Decision.DENY, reason, 'syntax', '', (0, len(command)))
+    at = command.find('\0')
+    return None if at < 0 else _syntax(command, 'it holds a NUL character', (at, at + 1))
+
+
+def _syntax(command: str, message: str, place: Span) -> Verdict:
+    start = min(place[0], len(command))
+    near = command[max(0, start - 20) : start + 20]
+    line = command.count('\n', 0, start) + 1
+    reason = (
+        f'The command is not understood: {message}, at character {start} (line {line}), near {ascii(near)}. '
+        'Nothing was run. Write it in plain shell syntax, perhaps as several commands.'
+    )
+    return Verdict(Decision.DENY, reason, 'syntax', near, place)

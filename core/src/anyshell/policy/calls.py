@@ -1,0 +1,512 @@
+"""Finds every command that a line would run, wherever the shell or another program would run it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from anyshell.policy.syntax import (
+    MAX_DEPTH,
+    Assignment,
+    Compound,
+    NotUnderstood,
+    Redirect,
+    Shell,
+    Simple,
+    Span,
+    read,
+)
+from anyshell.policy.words import UNKNOWN, Word, fields, static, unknown
+from anyshell.policy.wrappers import program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from anyshell.policy.syntax import Command, Reader
+    from anyshell.policy.syntax import Sequence as Commands
+
+# What a command reads from: the empty input that the runner gives it, a file, text of the line, or who knows what.
+Input = Literal['empty', 'file', 'unknown'] | Word
+
+_PATTERN = re.compile(r'[*?{\[]')
+_STDIN = re.compile(r'/dev/stdin|/dev/fd/0+|/proc/(?:self|thread-self|\$\$)/fd/0+|/proc/\d+/fd/0+|-')
+_DESCRIPTOR = re.compile(r'/dev/fd/.*|/proc/[^/]*/fd/.*')
+_INVISIBLE = frozenset(
+    '\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0'
+    + ''.join(map(chr, range(0xFE00, 0xFE10)))
+    + ''.join(map(chr, range(0xE0100, 0xE01F0)))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A command that the line would run.
+
+    Attributes:
+        name: The program's base name.
+        path: The program as it is written, after quote removal; `None` when only its last part is known.
+        arguments: The words after the name.
+        via: The programs that run it, outermost first.
+        text: The command as it is written.
+        span: Its place in the line.
+        local: Whether it calls a function that the line defines for certain.
+        weak: Whether only its being denied counts: it may run, or its runner answers for it.
+        extended: Whether its runner adds arguments that are not known.
+    """
+
+    name: str
+    path: str | None
+    arguments: tuple[Word, ...]
+    via: tuple[str, ...]
+    text: str
+    span: Span
+    local: bool = False
+    weak: bool = False
+    extended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """Something that the line would run and that is not known before it runs.
+
+    Attributes:
+        what: 'name' for the name of a command, 'code' for text that a shell reads.
+        reason: Why it is not known and how to write it plainly, as sentences.
+    """
+
+    what: Literal['name', 'code']
+    reason: str
+    via: tuple[str, ...]
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A variable that the line sets, with its value when that is one word of the line."""
+
+    name: str
+    value: Word | None
+    via: tuple[str, ...]
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Where a command stands: what it reads, which programs run it, and in which shell."""
+
+    shell: Shell
+    stdin: Input = 'empty'
+    via: tuple[str, ...] = ()
+    fixed: Span | None = None
+    depth: int = 0
+    certain: bool = True
+    weak: bool = False
+    # Whether functions of the line can be called here; not behind a program such as env.
+    functions: bool = True
+    extglob: bool = False
+
+
+@dataclass(slots=True)
+class Findings:
+    """Everything in a line that a rule may judge."""
+
+    calls: list[Call] = field(default_factory=list[Call])
+    unresolved: list[Unresolved] = field(default_factory=list[Unresolved])
+    settings: list[Setting] = field(default_factory=list[Setting])
+    operators: list[tuple[str, Span]] = field(default_factory=list[tuple[str, Span]])
+
+
+def find(command: str, *, shell: Shell) -> Findings:
+    """Find what a line would run.
+
+    Raises:
+        NotUnderstood: When the line is outside the shell's grammar.
+    """
+    search = Search(command, shell)
+    search.line(command)
+    return search.findings
+
+
+class Search:
+    """One walk over a line and the code in it."""
+
+    def __init__(self, text: str, shell: Shell) -> None:
+        self.text = text
+        self.shell: Shell = shell
+        self.findings = Findings()
+        self.functions: dict[str, tuple[int, list[Compound], bool]] = {}
+        self.aliases: dict[str, tuple[Word, Situation]] = {}
+        self.aliased: set[str] = set()
+        self.removes_functions = False
+        self.redirected = False
+        self.integers = False
+        self._calling: set[tuple[str, bool]] = set()
+
+    def line(self, command: str) -> None:
+        """Walk the line itself."""
+        commands, reader = read(command, shell=self.shell)
+        self._declare(commands)
+        self._adopt(reader, Situation(self.shell))
+        self.commands(commands, Situation(self.shell))
+
+    def _adopt(self, reader: Reader, situation: Situation) -> None:
+        self.findings.operators += reader.operators
+        for message, span in reader.hidden:
+            text = self.text[slice(*span)]
+            self.unresolve('code', f'{message}. Write those commands on their own.', situation, text, span)
+        for name, span in reader.assigned:
+            self.findings.settings.append(Setting(name, None, situation.via, self.text[slice(*span)], span))
+
+    def unresolve(
+        self, what: Literal['name', 'code'], reason: str, situation: Situation, text: str, span: Span
+    ) -> None:
+        """Record something that can't be known."""
+        if not situation.weak:
+            self.findings.unresolved.append(Unresolved(what, reason, situation.via, text, span))
+
+    def code(self, word: Word, situation: Situation, *, by: str, shell: Shell | None = None, extglob: bool = False) -> None:
+        """Walk a text that a program runs as shell code; what is not known in it may only be an argument."""
+        text = word.code
+        if not text.strip():
+            return
+        span = word.span
+        inner = replace(
+            situation,
+            shell=shell or situation.shell,
+            fixed=span,
+            depth=situation.depth + 1,
+            certain=False,
+        )
+        if inner.depth > MAX_DEPTH // 2:
+            self.unresolve('code', 'It is code in code, nested too deeply.', situation, word.raw, span)
+            return
+        if not text.strip(UNKNOWN + ' \t\n'):
+            self.unresolve(
+                'code',
+                f'The code that {by!r} runs is not known before it runs. Write the commands themselves.',
+                situation,
+                word.raw,
+                span,
+            )
+            return
+        try:
+            commands, reader = read(text, shell=inner.shell, fixed=span, depth=inner.depth, extglob=extglob)
+        except NotUnderstood as error:
+            self.unresolve(
+                'code',
+                f'The code that {by!r} runs is not understood: {error.message}. Write the commands themselves.',
+                situation,
+                word.raw,
+                span,
+            )
+            return
+        self._adopt(reader, inner)
+        self.commands(commands, inner)
+
+    # The walk
+
+    def commands(self, commands: Commands, situation: Situation) -> None:
+        """Walk a list."""
+        for item in commands:
+            certain = situation.certain and not item.background
+            for index, pipeline in enumerate(item.pipelines):
+                alone = len(pipeline.commands) == 1 and not pipeline.keywords
+                for number, command in enumerate(pipeline.commands):
+                    here = situation
+                    if number:
+                        here = replace(here, stdin='unknown')
+                    if here.certain and not (certain and not index and alone):
+                        here = replace(here, certain=False)
+                    if isinstance(command, Simple):
+                        self.simple(command, here)
+                    else:
+                        self.compound(command, here)
+
+    def _declare(self, commands: Commands) -> None:
+        """Note the functions that a list defines for certain."""
+        for item in commands:
+            pipeline = item.pipelines[0]
+            if len(pipeline.commands) != 1 or pipeline.keywords or item.background:
+                continue
+            command = pipeline.commands[0]
+            if isinstance(command, Compound) and command.kind == 'function' and not command.redirects:
+                start, bodies, _ = self.functions.get(command.name, (command.span[0], [], True))
+                self.functions[command.name] = (start, [*bodies, command], True)
+
+    def compound(self, command: Compound, situation: Situation) -> None:
+        """Walk a compound command."""
+        for word in command.words:
+            self.substitutions(word, situation)
+        inner = replace(situation, stdin=self.redirects(command.redirects, situation))
+        if command.kind == 'function':
+            known = self.functions.get(command.name)
+            if known is None:
+                self.functions[command.name] = (command.span[0], [command], False)
+            elif command not in known[1]:
+                known[1].append(command)
+            inner = replace(inner, certain=False)
+        elif command.kind == 'coproc':
+            inner = replace(inner, stdin='unknown', certain=False)
+        elif command.kind != '{':
+            inner = replace(inner, certain=False)
+        if command.kind in {'for', 'select'} and command.name:
+            self.findings.settings.append(
+                Setting(command.name, None, situation.via, self.text[slice(*command.span)], command.span)
+            )
+        for operator, left, right in command.tests:
+            if operator in _ARITHMETIC_TESTS:
+                self.hidden((left, right), situation)
+        for body in command.bodies:
+            self.commands(body, inner)
+
+    def substitutions(self, word: Word, situation: Situation) -> None:
+        """Walk the commands that run while a word is expanded."""
+        for found in word.substitutions:
+            stdin: Input = 'unknown' if found.operator == '>(' else situation.stdin
+            self.commands(found.commands, replace(situation, stdin=stdin, certain=False))
+
+    def redirects(self, redirects: Sequence[Redirect], situation: Situation) -> Input:
+        """Walk redirections; return what the command then reads."""
+        stdin = situation.stdin
+        for redirect in redirects:
+            self.substitutions(redirect.target, situation)
+            if redirect.body is not None and redirect.operator != '<<<':
+                self.substitutions(redirect.body, situation)
+            if redirect.descriptor.startswith('{'):
+                name = redirect.descriptor[1:-1].split('[')[0]
+                self.findings.settings.append(
+                    Setting(name, None, situation.via, self.text[slice(*redirect.span)], redirect.span)
+                )
+            if redirect.descriptor.lstrip('0') or redirect.operator.startswith(('>', '&')) and not redirect.descriptor:
+                continue
+            if redirect.body is not None:
+                stdin = redirect.body
+            elif redirect.operator in {'<&', '>&'}:
+                same = redirect.target.literal.strip('0-') == '' and redirect.target.value is not None
+                stdin = stdin if same else 'unknown'
+            elif redirect.target.reads_process:
+                stdin = 'unknown'
+            else:
+                stdin = self.file(redirect.target, replace(situation, stdin=stdin))
+        return stdin
+
+    def file(self, word: Word, situation: Situation) -> Input:
+        """What a program reads when it opens the file that a word names."""
+        text = word.literal if word.value is None else word.value
+        if word.reads_process:
+            return 'unknown'
+        text = re.sub(r'/+', '/', text)
+        if _STDIN.fullmatch(text):
+            return situation.stdin
+        return 'unknown' if _DESCRIPTOR.fullmatch(text) else 'file'
+
+    # Simple commands
+
+    def simple(self, command: Simple, situation: Situation) -> None:
+        """Walk a simple command."""
+        for word in command.words:
+            if word.substitutions:
+                self.substitutions(word, situation)
+        for assignment in command.assignments:
+            self.substitutions(assignment.value, situation)
+            self.assignment(assignment, situation)
+        stdin = self.redirects(command.redirects, situation) if command.redirects else situation.stdin
+        words = [part for word in command.words for part in (fields(word) if situation.shell == 'bash' else (word,))]
+        if not words:
+            return
+        here = situation if stdin is situation.stdin else replace(situation, stdin=stdin)
+        if command.redirects and words[0].value == 'exec' and len(words) == 1:
+            self.redirected = True
+        self.run(words, here, command.span)
+
+    def assignment(self, assignment: Assignment, situation: Situation) -> None:
+        """Record a variable that is set, and judge values that the shell runs later."""
+        text = self.text[slice(*assignment.span)]
+        value = assignment.value
+        self.set(assignment.name, None if assignment.array else value, situation, text, assignment.span)
+        if assignment.name in {'BASH_ALIASES', 'BASH_CMDS'}:
+            key = (assignment.subscript or '').strip('\'"')
+            if assignment.array or value.value is None or not key:
+                self.unresolve('code', f'{assignment.name} changes what names run.', situation, text, assignment.span)
+            elif assignment.name == 'BASH_CMDS':
+                self.run([value], situation, assignment.span)
+            else:
+                self.alias(key, value, situation)
+
+    def set(self, name: str, value: Word | None, situation: Situation, text: str, span: Span) -> None:
+        """Record a variable that is set."""
+        self.findings.settings.append(Setting(name, value, situation.via, text, span))
+        if value is None:
+            return
+        literal = value.literal
+        hidden = '$(' in literal or '`' in literal
+        if name in {'PS4', 'BASH_ENV', 'ENV'} and (hidden or (value.reads_process and name != 'PS4')):
+            self.unresolve('code', f'{name} holds code that the shell runs by itself.', situation, text, span)
+        elif name.startswith('BASH_FUNC_'):
+            self.unresolve('code', f'{name} defines a function in the shells that follow.', situation, text, span)
+        elif name == 'PROMPT_COMMAND':
+            self.code(value, situation, by=name)
+        elif hidden and self.integers:
+            self.unresolve('code', 'A variable with the integer attribute runs what its value quotes.', situation, text, span)
+
+    def hidden(self, words: Iterable[Word], situation: Situation) -> None:
+        """Note words whose text is evaluated as a subscript or arithmetic, which runs what they quote."""
+        for word in words:
+            literal = word.literal
+            if '$(' in literal or '`' in literal:
+                self.unresolve(
+                    'code',
+                    'Its text is evaluated as arithmetic, which runs the commands quoted in it. Write those commands on their own.',
+                    situation,
+                    word.raw,
+                    word.span,
+                )
+
+    def run(self, words: list[Word], situation: Situation, span: Span) -> None:
+        """Judge `words` as a command, and what that command runs."""
+        first = words[0]
+        text = self._text(words, situation, span)
+        name, path, reason = resolve(first)
+        if name is None:
+            self.unresolve('name', reason, situation, text, first.span)
+            return
+        extended = bool(words[1:]) and words[-1].raw == APPENDED.raw
+        call = Call(
+            name,
+            path,
+            tuple(words[1:]),
+            situation.via,
+            text,
+            span,
+            local=path == name and self._is_local(name, first, situation),
+            weak=situation.weak,
+            extended=extended,
+        )
+        self.findings.calls.append(call)
+        if situation.depth > MAX_DEPTH // 2:
+            self.unresolve('code', 'It is a command in a command, nested too deeply.', situation, text, span)
+            return
+        if path == name:
+            self._enter(name, situation)
+            if name in self.aliases:
+                self._aliased(name, words, situation, span)
+        entry = program(name)
+        if entry is not None:
+            inner = replace(situation, via=(*situation.via, name), depth=situation.depth + 1)
+            entry(self, name, words[1:], inner, span)
+
+    def _text(self, words: Sequence[Word], situation: Situation, span: Span) -> str:
+        """The command as it is written: its place in the line, or the words when it stands in other code."""
+        if situation.fixed is None and not situation.via:
+            return self.text[slice(*span)]
+        return ' '.join(word.raw for word in words)
+
+    def _is_local(self, name: str, word: Word, situation: Situation) -> bool:
+        known = self.functions.get(name)
+        return (
+            known is not None
+            and known[2]
+            and situation.functions
+            and not self.removes_functions
+            and (word.span[0] > known[0])
+        )
+
+    def _enter(self, name: str, situation: Situation) -> None:
+        """Walk the body of a function again when a call gives it something to read."""
+        known = self.functions.get(name)
+        if known is None or situation.stdin in ('empty', 'file') or not situation.functions:
+            return
+        key = (name, situation.stdin == 'unknown')
+        if key in self._calling:
+            return
+        self._calling.add(key)
+        for function in known[1]:
+            for body in function.bodies:
+                self.commands(body, replace(situation, certain=False, depth=situation.depth + 1))
+
+    # Aliases: bash expands them only with expand_aliases, dash always. They are judged as if always.
+
+    def alias(self, name: str, value: Word, situation: Situation) -> None:
+        """Record an alias and judge its text as code."""
+        if name in _RESERVED_WORDS:
+            self.unresolve('code', 'An alias of a keyword changes how the line is read.', situation, value.raw, value.span)
+        self.aliases[name] = (value, situation)
+        self.code(value, situation, by='alias')
+
+    def _aliased(self, name: str, words: Sequence[Word], situation: Situation, span: Span) -> None:
+        if name in self.aliased or len(self.aliased) > MAX_DEPTH:
+            return
+        value, _ = self.aliases[name]
+        self.aliased.add(name)
+        code = ' '.join((value.code, *(word.raw for word in words[1:])))
+        self.code(static(code, span, value.raw), situation, by='alias')
+        self.aliased.discard(name)
+
+    # What programs that run code or commands call
+
+    def shell_input(self, situation: Situation, *, by: str, span: Span, shell: Shell | None = None) -> None:
+        """Judge what a shell reads from its standard input."""
+        stdin = situation.stdin
+        if isinstance(stdin, Word):
+            self.code(stdin, replace(situation, stdin='empty'), by=by, shell=shell)
+        elif stdin == 'unknown' or (stdin == 'empty' and self.redirected):
+            self.unresolve(
+                'code',
+                f'{by!r} runs code that is not known before it runs. Write the commands themselves, or save the code to a file and read it first.',
+                situation,
+                self.text[slice(*span)],
+                span,
+            )
+
+
+# What xargs adds to a command: any number of arguments that nobody knows.
+APPENDED = unknown((0, 0), '…')
+
+_ARITHMETIC_TESTS = frozenset(('-eq', '-ne', '-lt', '-le', '-gt', '-ge', '-v', '-R'))
+_RESERVED_WORDS = frozenset((
+    'if', 'then', 'elif', 'else', 'fi', 'while', 'until', 'for', 'do', 'done', 'case', 'esac', 'in', 'select',
+    'function', 'time', 'coproc', '{', '}', '!', '[[', ']]',
+))  # fmt: skip
+
+
+def resolve(word: Word) -> tuple[str | None, str | None, str]:
+    """The base name and the path of the program that a word names, or why it is not known."""
+    value = word.value
+    if value is None:
+        return _last_part(word)
+    name = value.rsplit('/', 1)[-1]
+    if not value.isascii() or not value.isprintable():
+        for char in name:
+            if char in _INVISIBLE or unicodedata.category(char) in {'Cc', 'Cf', 'Zl', 'Zp', 'Zs', 'Co', 'Cs', 'Cn'}:
+                return None, None, (
+                    f'The name of the command holds the invisible character U+{ord(char):04X}. Write it in plain letters.'
+                )
+    return name, value, ''
+
+
+def _last_part(word: Word) -> tuple[str | None, str | None, str]:
+    """`"$VENV/bin/python"` runs something called python, whatever the folder: its last part is known."""
+    reason = (
+        'The name of the command is not known before it runs. Write the name itself; only a folder may come from a variable, as in "$DIR/bin/tool".'
+    )
+    text = ''
+    for kind, part in word.parts:
+        if kind == 'q':
+            text += part
+        elif kind == 'u' and not text and part.startswith('~'):
+            text = '\1' + _PATTERN.sub('\0', part[1:])
+        elif kind == 'u':
+            text += _PATTERN.sub('\0', part)
+        elif kind in 'VXn' or (kind == 'v' and not text):
+            text += '\1'
+        else:
+            return None, None, reason
+    _, slash, name = text.rpartition('/')
+    if not slash or not name or '\0' in text or '\1' in name or UNKNOWN in text:
+        return None, None, reason
+    known, _, why = resolve(static(name, word.span))
+    return known, None, why

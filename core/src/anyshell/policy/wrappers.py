@@ -1,0 +1,1066 @@
+"""What runs what: the programs that run their arguments, or code in them, each with its own options.
+
+One table, `PROGRAMS`: to add a program, add an entry. An entry names the options as `getopt` does (`n:` takes a value,
+`d::` takes one only when it is glued on) and says what the rest of the words is. An option that an entry does not name
+makes the command unresolved: a guess about which word is the command would be a hole.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from anyshell.policy.words import UNKNOWN, Word, static, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from anyshell.policy.calls import Search, Situation
+    from anyshell.policy.syntax import Shell, Span
+
+
+class Runs(Protocol):
+    """Judges what a program runs."""
+
+    def __call__(self, search: Search, name: str, words: list[Word], situation: Situation, span: Span, /) -> None: ...
+
+
+@dataclass(slots=True)
+class Options:
+    """The options of a program, as it parses them itself."""
+
+    found: list[tuple[str, Word | None]] = field(default_factory=list[tuple[str, 'Word | None']])
+    rest: list[Word] = field(default_factory=list[Word])
+    problem: str = ''
+
+    def has(self, *names: str) -> bool:
+        """Whether one of these options is there."""
+        return any(name in names for name, _ in self.found)
+
+    def values(self, *names: str) -> list[Word]:
+        """The values of these options."""
+        return [value for name, value in self.found if name in names and value is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """The options that a program knows: letters as in `getopt`, and long names with `=` or `?` for a value."""
+
+    letters: dict[str, str]
+    long: dict[str, str]
+    permute: bool = False
+    number: re.Pattern[str] | None = None
+    lenient: bool = False
+    single_dash: bool = False
+
+    def parse(self, name: str, words: Sequence[Word]) -> Options:  # noqa: C901, PLR0912  # one loop, as getopt has it
+        """Read the options in front of the operands, or among them where the program permutes."""
+        options = Options()
+        index = 0
+        while index < len(words):
+            word = words[index]
+            index += 1
+            text = word.value
+            if text is None:
+                prefix = word.prefix()
+                if not word.one_field or not prefix:
+                    if self.permute and options.rest and not prefix.startswith('-'):
+                        options.rest.append(word)
+                        continue
+                    options.problem = f'An argument of {name!r} before its command is not known before it runs.'
+                    break
+                text = prefix
+            if text == '--':
+                options.rest += words[index:]
+                return options
+            if self.number and self.number.fullmatch(text) and word.value is not None:
+                continue
+            if not text.startswith('-') or text == '-':
+                options.rest.append(word)
+                if not self.permute:
+                    options.rest += words[index:]
+                    return options
+                continue
+            long = text.startswith('--') or (self.single_dash and len(text) > 2)  # noqa: PLR2004  # `-x` is a letter
+            index = self._long(name, word, words, index, options) if long else self._short(name, word, words, index, options)
+            if options.problem:
+                break
+        return options
+
+    def _long(self, name: str, word: Word, words: Sequence[Word], index: int, options: Options) -> int:
+        text = word.value if word.value is not None else word.prefix()
+        given, equals, _ = text.lstrip('-').partition('=')
+        matches = [given] if given in self.long else [key for key in self.long if key.startswith(given)]
+        kinds = {self.long[key] for key in matches}
+        if word.value is None and not equals:
+            options.problem = f'An option of {name!r} is not known before it runs.'
+        elif len(kinds) != 1:
+            if self.lenient or (equals and not kinds):
+                options.found.append((given, None))
+            else:
+                options.problem = f'The option --{given} of {name!r} is not known to the policy.'
+        elif equals:
+            options.found.append((matches[0], word.without(text.index('=') + 1)))
+        elif kinds == {'='}:
+            return self._value(name, matches[0], words, index, options)
+        else:
+            options.found.append((matches[0], None))
+        return index
+
+    def _short(self, name: str, word: Word, words: Sequence[Word], index: int, options: Options) -> int:
+        text = word.value if word.value is not None else word.prefix()
+        for place, letter in enumerate(text[1:], 1):
+            kind = self.letters.get(letter)
+            if kind is None and not self.lenient:
+                options.problem = f'The option -{letter} of {name!r} is not known to the policy.'
+                return index
+            if kind == ':' or kind == '::':
+                glued = word.without(place + 1)
+                if glued.parts and (glued.literal or word.value is None):
+                    options.found.append((letter, glued))
+                    return index
+                if kind == ':':
+                    return self._value(name, letter, words, index, options)
+            options.found.append((letter, None))
+        if word.value is None:
+            options.problem = f'An option of {name!r} is not known before it runs.'
+        return index
+
+    def _value(self, name: str, option: str, words: Sequence[Word], index: int, options: Options) -> int:
+        if index >= len(words):
+            options.found.append((option, None))
+        elif not words[index].one_field:
+            options.problem = f'The value of an option of {name!r} may become several words; put it in quotes.'
+        else:
+            options.found.append((option, words[index]))
+        return index + 1
+
+
+def _grammar(short: str = '', long: str = '', **settings: bool | re.Pattern[str] | None) -> Grammar:
+    letters: dict[str, str] = {}
+    for match in re.finditer(r'(\S)(:{0,2})', short.replace(' ', '')):
+        letters[match[1]] = match[2]
+    names: dict[str, str] = {}
+    for name in (*long.split(), 'help', 'version'):
+        names[name.rstrip('=?')] = name[len(name.rstrip('=?')) :]
+    return Grammar(letters, names, **settings)  # pyright: ignore[reportArgumentType]  # the keywords are this module's
+
+
+def _blind(search: Search, name: str, reason: str, words: Sequence[Word], situation: Situation, span: Span) -> None:
+    text = ' '.join((name, *(word.raw for word in words)))
+    search.unresolve('name', f'{reason} Write the command in plain words.', situation, text, span)
+
+
+def rest(
+    short: str = '',
+    long: str = '',
+    *,
+    operands: int = 0,
+    settings: bool = False,
+    number: str = '',
+    code: Sequence[str] = (),
+    nothing: Sequence[str] = (),
+    functions: bool = False,
+    single_dash: bool = False,
+    lenient: bool = False,
+) -> Runs:
+    """A program that runs the rest of its words.
+
+    Args:
+        short: Its letters, as for `getopt`.
+        long: Its long options; `name=` takes a value, `name?` only behind a `=`.
+        operands: How many words stand before the command.
+        settings: Whether `NAME=value` words do.
+        number: A pattern of old-style options such as `-5`.
+        code: Options whose value is shell code.
+        nothing: Options with which it runs nothing.
+        functions: Whether the shell's functions can be run by it.
+        single_dash: Whether long options have one dash.
+        lenient: Whether options that are not listed are taken as ones without a value.
+    """
+    grammar = _grammar(
+        short,
+        long,
+        number=re.compile(number) if number else None,
+        lenient=lenient,
+        single_dash=single_dash,
+    )
+
+    def runs(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+        options = grammar.parse(name, words)
+        for value in options.values(*code):
+            search.code(value, replace(situation, functions=False), by=name)
+        if options.has(*nothing, 'help', 'version'):
+            return
+        if options.problem:
+            _blind(search, name, options.problem, words, situation, span)
+            return
+        left = options.rest
+        if settings:
+            left = _settings(search, left, situation, span)
+        if any(not word.one_field for word in left[:operands]):
+            _blind(search, name, f'An operand of {name!r} before its command is not known before it runs.', words, situation, span)
+        elif left[operands:]:
+            search.run(left[operands:], situation if functions else replace(situation, functions=False), span)
+
+    return runs
+
+
+def _settings(search: Search, words: list[Word], situation: Situation, span: Span) -> list[Word]:
+    """Take `NAME=value` words off the front."""
+    for index, word in enumerate(words):
+        name, equals, _ = word.prefix().partition('=')
+        if not equals or not word.one_field:
+            return words[index:]
+        search.set(name, word.without(len(name) + 1), situation, word.raw, span)
+    return []
+
+
+def code_rest(short: str = '', long: str = '', *, argv: Sequence[str] = (), operands: int = 0, code: Sequence[str] = ()) -> Runs:
+    """A program that joins the rest of its words to shell code, or runs them as they are with an option of `argv`."""
+    grammar = _grammar(short, long)
+
+    def runs(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+        options = grammar.parse(name, words)
+        situation = replace(situation, functions=False)
+        for value in options.values(*code):
+            search.code(value, situation, by=name)
+        if options.has('help', 'version'):
+            return
+        if options.problem:
+            _blind(search, name, options.problem, words, situation, span)
+            return
+        left = options.rest[operands:]
+        if not left:
+            return
+        if argv and options.has(*argv):
+            search.run(left, situation, span)
+        else:
+            search.code(_joined(left, span), situation, by=name)
+
+    return runs
+
+
+def _joined(words: Sequence[Word], span: Span) -> Word:
+    text = ' '.join(word.code if word.one_field or word.value is not None else UNKNOWN for word in words)
+    return Word(' '.join(word.raw for word in words), (('q', text),), span)
+
+
+# env
+
+_ENV = _grammar(
+    'i u: C: P: a: v S: 0 L: U:',
+    'ignore-environment null unset= chdir= argv0= split-string= block-signal? default-signal? ignore-signal? list-signal-handling debug',
+)
+
+
+def _env(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    situation = replace(situation, functions=False)
+    options = _ENV.parse(name, words)
+    if options.problem or options.has('help', 'version'):
+        if options.problem:
+            _blind(search, name, options.problem, words, situation, span)
+        return
+    left = options.rest
+    while left and left[0].value == '-':
+        left = left[1:]
+    for value in options.values('S', 'split-string'):
+        # env expands ${NAME} and its own escapes in this text: only plain words are read here.
+        text = value.value
+        try:
+            if text is None or any(char in text for char in '$\\#'):
+                raise ValueError  # noqa: TRY301  # the same ending for both ways to be unreadable
+            split = [static(part, value.span) for part in shlex.split(text)]
+        except ValueError:
+            _blind(search, name, f'The text that {name!r} splits is not read.', words, situation, span)
+            return
+        _env(search, name, [*split, *left], situation, span)
+        return
+    left = _settings(search, left, situation, span)
+    if left:
+        search.run(left, situation, span)
+
+
+# Builtins of the shell
+
+_EXEC = _grammar('c l a:')
+_COMMAND = _grammar('p v V')
+_MAPFILE = _grammar('d: n: O: s: t u: C: c:')
+_COMPLETE = _grammar('a b c d e f g j k s u v p r D E I o: A: G: W: F: C: X: P: S:')
+_HASH = _grammar('l r p: d t')
+_DECLARING = re.compile(r'[A-Za-z_]\w*(\[.*\])?\+?=', re.DOTALL)
+
+
+def _command(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    options = _COMMAND.parse(name, words)
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+    elif options.rest and not options.has('v', 'V'):
+        search.run(options.rest, replace(situation, functions=False), span)
+
+
+def _exec(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    options = _EXEC.parse(name, words)
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+    elif options.rest:
+        search.run(options.rest, replace(situation, functions=False), span)
+    elif situation.stdin != 'empty':
+        search.redirected = True
+
+
+def _builtin(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+    if words and words[0].value == '--':
+        words = words[1:]
+    if words:
+        search.run(words, replace(situation, functions=False), span)
+
+
+def _eval(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    if words and words[0].value == '--':
+        words = words[1:]
+    if words:
+        search.code(_joined(words, span), situation, by=name, extglob=situation.extglob)
+
+
+def _trap(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+    index = 0
+    while index < len(words) and (words[index].value or '') in {'-l', '-p', '-P', '-lp', '-pl', '--'}:
+        if words[index].value != '--':
+            return
+        index += 1
+    if len(words) - index > 1 and words[index].value != '-':
+        search.code(words[index], replace(situation, stdin='empty'), by=name)
+    elif len(words) - index == 1 and not words[index].one_field:
+        search.code(words[index], situation, by=name)
+
+
+def _alias(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+    for word in words:
+        key, equals, _ = word.prefix().partition('=')
+        if equals:
+            search.alias(key, word.without(len(key) + 1), situation)
+        elif word.value is None:
+            search.unresolve('code', 'An alias whose name and text are not known.', situation, word.raw, word.span)
+
+
+def _hash(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    options = _HASH.parse(name, words)
+    for value in options.values('p'):
+        search.run([value], situation, span)
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+
+
+def _complete(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    options = _COMPLETE.parse(name, words)
+    for value in options.values('C'):
+        search.code(_joined([value, unknown(value.span)], span), situation, by=name)
+    search.hidden(options.values('W'), situation)
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+
+
+def _mapfile(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    options = _MAPFILE.parse(name, words)
+    for value in options.values('C'):
+        search.code(_joined([value, unknown(value.span)], span), situation, by=name)
+    search.hidden(options.rest, situation)
+    _set_names(search, options.rest or [static('MAPFILE', span)], situation)
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+
+
+def _enable(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    if any((word.value is None) or (word.value.startswith('-') and 'f' in word.value) for word in words):
+        text = ' '.join((name, *(word.raw for word in words)))
+        search.unresolve('code', 'It loads code into the shell.', situation, text, span)
+
+
+def _test(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+    risky = any(word.value in {'-v', '-R'} or (word.value is None and not word.prefix()) for word in words)
+    if risky:
+        search.hidden([word for word in words if re.match(r'[A-Za-z_]\w*\[', word.literal)], situation)
+
+
+def _let(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+    search.hidden(words, situation)
+    for word in words:
+        for match in re.finditer(r'([A-Za-z_]\w*)(\[[^]]*\])?\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)', word.literal):
+            search.set(match[1], None, situation, word.raw, word.span)
+
+
+def _read(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+    search.hidden(words, situation)
+    _set_names(search, words, situation)
+
+
+def _unset(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+    search.hidden(words, situation)
+    search.removes_functions = True
+    _set_names(search, words, situation)
+
+
+def _printf(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+    if words and words[0].prefix().startswith('-v'):
+        target = words[0].without(2) if words[0].literal != '-v' else (words[1] if words[1:] else words[0])
+        search.hidden([target], situation)
+        _set_names(search, [target], situation)
+    elif words and words[0].value is None and not words[0].prefix():
+        search.hidden([word for word in words[1:] if re.match(r'[A-Za-z_]\w*\[', word.literal)], situation)
+
+
+def _wait(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+    search.hidden(words, situation)
+
+
+def _getopts(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+    search.hidden(words[1:2], situation)
+    _set_names(search, words[1:2], situation)
+
+
+def _set_names(search: Search, words: Sequence[Word], situation: Situation) -> None:
+    for word in words:
+        name = re.match(r'[A-Za-z_]\w*', word.literal)
+        if name and word.value is not None:
+            search.set(name[0], None, situation, word.raw, word.span)
+
+
+def _declare(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001, C901  # the interface of the table; one loop over the words
+    flags = ''.join(word.literal[1:] for word in words if word.literal[:1] in {'-', '+'})
+    if 'i' in flags:
+        search.integers = True
+    for word in words:
+        literal = word.literal
+        if literal[:1] in {'-', '+'} and word.value is not None:
+            continue
+        match = _DECLARING.match(word.prefix())
+        target, value = (word.prefix()[: match.end()], word.without(match.end())) if match else (literal, None)
+        search.hidden([static(target, word.span, word.raw)], situation)
+        if value is not None and ('i' in flags or 'n' in flags or value.literal.startswith('(')):
+            search.hidden([value], situation)
+        variable = re.match(r'[A-Za-z_]\w*', target)
+        if variable:
+            if match:
+                search.set(variable[0], value, situation, word.raw, word.span)
+            elif 'f' not in flags and not word.value:
+                search.set(variable[0], None, situation, word.raw, word.span)
+        elif word.value is None:
+            # Which variable this sets is not known: a list of allowed commands may depend on it.
+            search.set('', None, situation, word.raw, word.span)
+
+
+# Shells and sourced files
+
+_POSIX_SHELLS = frozenset(('sh', 'dash', 'ash', 'hush', 'posh'))
+_SHELL_FILES = {'rcfile', 'init-file'}
+_SHELL_LONG = frozenset((
+    'norc', 'noprofile', 'posix', 'login', 'restricted', 'verbose', 'debug', 'debugger', 'dump-strings',
+    'dump-po-strings', 'help', 'version', 'noediting', 'pretty-print', 'wordexp', 'protected', 'rcfile', 'init-file',
+))  # fmt: skip
+
+
+def shell(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: C901, PLR0912, PLR0915  # the order in which a shell reads its arguments
+    """Judge what a shell runs: the code of `-c`, a script, or what it reads."""
+    situation = replace(situation, functions=False)
+    grammar: Shell = 'sh' if name in _POSIX_SHELLS else 'bash'
+    command = reads = syntax_only = False
+    index = 0
+    while index < len(words):
+        word = words[index]
+        text = word.value
+        if text is None:
+            if syntax_only:
+                return
+            prefix = word.prefix()
+            if prefix.startswith(('-', '+')) or (not prefix and not (word.one_field or word.reads_process)):
+                _blind(search, name, f'An argument of {name!r} is not known before it runs.', words, situation, span)
+                return
+            break
+        if text in {'-', '--'}:
+            index += 1
+            break
+        if not text.startswith(('-', '+')) or text == '+':
+            break
+        index += 1
+        long = text.lstrip('-')
+        if text.startswith('--') or long in _SHELL_LONG:
+            if long in {'help', 'version'}:
+                return
+            if long in _SHELL_FILES and index < len(words):
+                if words[index].reads_process:
+                    search.unresolve('code', f'{name!r} reads code that is not known.', situation, words[index].raw, words[index].span)
+                index += 1
+            continue
+        for letter in text[1:]:
+            if letter == 'c' and text[0] == '-':
+                command = True
+            elif letter == 's' and text[0] == '-':
+                reads = True
+            elif letter == 'n':
+                syntax_only = text[0] == '-'
+            elif letter in 'oO':
+                if index < len(words) and not words[index].one_field:
+                    _blind(search, name, f'An argument of {name!r} is not known before it runs.', words, situation, span)
+                    return
+                index += 1
+    operands = words[index:]
+    if syntax_only:
+        return
+    if command:
+        if not operands:
+            return
+        code = operands[0]
+        if not code.one_field:
+            _blind(search, name, f'The code that {name!r} runs is not known before it runs.', words, situation, span)
+            return
+        extglob = any('extglob' in word.literal for word in words[:index])
+        search.code(code, situation, by=name, shell=grammar, extglob=extglob)
+    elif reads or not operands:
+        search.shell_input(situation, by=name, span=span, shell=grammar)
+    else:
+        _script(search, name, operands[0], situation, span, grammar)
+        if operands[0].value is None and not operands[0].prefix() and operands[1:]:
+            # `bash "$x" code`: should the value be `-c`, the next word is code.
+            search.code(operands[1], replace(situation, weak=True), by=name, shell=grammar)
+
+
+def _script(search: Search, name: str, word: Word, situation: Situation, span: Span, grammar: Shell) -> None:
+    stdin = search.file(word, situation)
+    if stdin == 'file':
+        return
+    search.shell_input(replace(situation, stdin=stdin), by=name, span=span, shell=grammar)
+
+
+def _source(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    while words and words[0].value in {'--', '-p'}:
+        words = words[1 if words[0].value == '--' else 2 :]
+    if not words:
+        return
+    if words[0].raw == _APPENDED:
+        _blind(search, name, f'The file that {name!r} reads is not known.', words, situation, span)
+        return
+    _script(search, name, words[0], situation, span, situation.shell)
+
+
+def _stdin_code(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    """At and batch run what they read, unless a file is named."""
+    if not any((word.value or '').startswith('-') and word.literal[1:2] in set('flcrd') for word in words):
+        search.shell_input(situation, by=name, span=span, shell='sh')
+
+
+# Programs that collect arguments: xargs, find, parallel
+
+_APPENDED = '…'
+_XARGS = _grammar(
+    'a: d: E: I: L: n: P: s: 0 r t p x o e:: i:: l:: J: R: S:',
+    'arg-file= delimiter= eof? replace? max-lines? max-args= max-procs= max-chars= null no-run-if-empty verbose interactive exit show-limits open-tty process-slot-var=',
+)
+_EXECUTES = frozenset(('-exec', '-execdir', '-ok', '-okdir'))
+_PARALLEL = _grammar(
+    'j: P: N: n: a: I: S: d: C: E: L: l:: s: i:: k 0 m q r t u v X x h: D: g:',
+    'jobs= max-procs= max-args= arg-file= colsep= delimiter= replace? halt= delay= timeout= retries= joblog= results= tmpdir= workdir= wd= sshlogin= sshloginfile= shebang load= memfree= nice= tag tagstring= keep-order dry-run dryrun line-buffer lb ungroup group null no-run-if-empty verbose will-cite bar eta progress quote xargs link pipe block= recstart= recend= header= trim= env= plus resume resume-failed citation no-notice noswap shuf semaphore fg bg id= color',
+)
+
+
+def _xargs(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    options = _XARGS.parse(name, words)
+    situation = replace(situation, functions=False, stdin='file')
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+        return
+    if not options.rest:
+        if not options.has('help', 'version'):
+            search.run([static('echo', span)], situation, span)
+        return
+    marks = [value.value or '{}' for option, value in options.found if option in 'IJ' and value]
+    marks += [(value.value if value else None) or '{}' for option, value in options.found if option in {'i', 'replace'}]
+    if marks:
+        left = [word.replaced(marks[-1]) for word in options.rest]
+    else:
+        left = [*options.rest, unknown(span, _APPENDED)]
+    search.run(left, situation, span)
+
+
+def _find(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+    situation = replace(situation, functions=False)
+    index = 0
+    while index < len(words):
+        index += 1
+        if words[index - 1].value not in _EXECUTES:
+            continue
+        begin = index
+        while index < len(words) and words[index].value != ';':
+            if words[index].value == '+' and words[index - 1].value == '{}' and index > begin:
+                break
+            index += 1
+        # A path that find puts in is one argument, and does not begin with a dash unless its folder does.
+        command = [_found_path(word) for word in words[begin:index]]
+        if command:
+            search.run(command, situation, span)
+
+
+def _found_path(word: Word) -> Word:
+    if word.value == '{}':
+        return Word(word.raw, (('X', ''),), word.span)
+    return word.replaced('{}')
+
+
+def _parallel(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    situation = replace(situation, functions=False)
+    options = _PARALLEL.parse(name, words)
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+        return
+    if options.has('help', 'version', 'citation'):
+        return
+    command: list[Word] = []
+    for word in options.rest:
+        if (word.value or '').startswith(':::'):
+            break
+        command.append(word)
+    if not command:
+        _blind(search, name, f'{name!r} takes its commands from its input.', words, situation, span)
+        return
+    code = re.sub(r'\{[^{}\s]*\}', UNKNOWN, _joined(command, span).code)
+    if UNKNOWN not in code:
+        code += ' ' + UNKNOWN
+    text = Word(' '.join(word.raw for word in command), (('q', code),), span)
+    before = len(search.findings.calls)
+    search.code(text, situation, by=name)
+    # A wrapper or a shell at the end takes the added argument as its command.
+    for call in search.findings.calls[before:]:
+        if call.name in PROGRAMS and call.arguments and call.arguments[-1].raw == UNKNOWN and len(call.arguments) == 1:
+            _blind(search, name, f'What {call.name!r} runs is not known.', words, situation, span)
+
+
+# Programs with a form of their own
+
+_FLOCK = _grammar(
+    's x e u n F v w: E: o h V',
+    'shared exclusive unlock nonblock nb timeout= wait= conflict-exit-code= close no-fork verbose',
+)
+_SU = _grammar(
+    'c: f g: G: l m p s: P T w: C:',
+    'command= session-command= fast group= supp-group= login preserve-environment shell= pty no-pty whitelist-environment=',
+    permute=True,
+)
+_RUNUSER = _grammar(
+    'u: c: f g: G: l m p s: P T w:',
+    'user= command= session-command= fast group= supp-group= login preserve-environment shell= pty no-pty whitelist-environment=',
+)
+_SUDO = _grammar(
+    'A b B E e H i K k l n N P S s v V C: D: g: h: p: R: r: t: T: U: u: a: c:',
+    'askpass background bell close-from= chdir= preserve-env? edit group= host= login remove-timestamp reset-timestamp list non-interactive preserve-groups prompt= chroot= role= stdin shell type= command-timeout= other-user= user= validate set-home no-update auth-type= login-class=',
+)
+_SCRIPT = _grammar(
+    'a c: e E: f I: B: O: T: m: o: q t:: V h',
+    'append command= echo= return flush force log-in= log-io= log-out= log-timing= logging-format= output-limit= quiet timing?',
+    permute=True,
+)
+
+
+def _flock(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    situation = replace(situation, functions=False)
+    options = _FLOCK.parse(name, words)
+    left = options.rest
+    if options.problem or (left and not left[0].one_field):
+        _blind(search, name, options.problem or f'The file that {name!r} locks is not known.', words, situation, span)
+    elif len(left) > 1 and (left[1].value or '') in {'-c', '--command'}:
+        for word in left[2:3]:
+            search.code(word, situation, by=name, shell='sh')
+    elif len(left) > 1 and (left[1].value is not None) and left[1].value.startswith(('-c', '--command=')):
+        search.code(left[1].without(2 if left[1].value.startswith('-c') else 10), situation, by=name, shell='sh')
+    elif left[1:]:
+        search.run(left[1:], situation, span)
+
+
+def _su(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    situation = replace(situation, functions=False)
+    options = (_RUNUSER if name == 'runuser' else _SU).parse(name, words)
+    for value in options.values('c', 'command', 'session-command'):
+        search.code(value, situation, by=name)
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+        return
+    left = options.rest
+    if name == 'runuser' and options.has('u', 'user'):
+        if left:
+            search.run(left, situation, span)
+        return
+    if left and left[0].value == '-':
+        left = left[1:]
+    if not options.has('c', 'command', 'session-command', 'help', 'version'):
+        shell(search, 'bash', left[1:], situation, span)
+
+
+def _sudo(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    situation = replace(situation, functions=False)
+    options = _SUDO.parse(name, words)
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+        return
+    left = _settings(search, options.rest, situation, span)
+    if left and not options.has('e', 'edit'):
+        search.run(left, situation, span)
+    elif not left and options.has('s', 'i', 'shell', 'login'):
+        search.shell_input(situation, by=name, span=span)
+
+
+def _script_program(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    situation = replace(situation, functions=False)
+    options = _SCRIPT.parse(name, words)
+    for value in options.values('c', 'command'):
+        search.code(value, situation, by=name)
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+    elif not options.has('c', 'command', 'help', 'version', 'V', 'h'):
+        search.shell_input(situation, by=name, span=span)
+
+
+def _applet(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    if not words:
+        return
+    if words[0].value is None or not words[0].value.startswith('-'):
+        search.run(words, replace(situation, functions=False), span)
+    elif words[0].value in {'--help', '--list', '--list-full', '--install', '--show'}:
+        return
+    else:
+        _blind(search, name, f'The option {words[0].raw} of {name!r} is not known to the policy.', words, situation, span)
+
+
+def _setarch(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    if name == 'setarch' and words and not words[0].prefix().startswith('-'):
+        if not words[0].one_field:
+            _blind(search, name, 'The architecture is not known.', words, situation, span)
+            return
+        words = words[1:]
+    _ARCH(search, name, words, situation, span)
+
+
+_ARCH = rest('v R F L X B Z I 3 S T h V', 'verbose addr-no-randomize fdpic-funcptrs addr-compat-layout read-implies-exec 32bit mmap-page-zero short-inode 3gb 4gb whole-seconds sticky-timeouts uname-2.6 list show')
+
+# Terminal multiplexers. tmux takes the words of a new window as a command, or one word as shell code.
+
+_TMUX = _grammar('2 C D l N u U V v c: f: L: S: T:')
+_TMUX_COMMANDS = {
+    'new-session': _grammar('A d D E P X c: e: f: F: n: s: t: x: y:'),
+    'new-window': _grammar('a b d k P S c: e: F: n: t:'),
+    'split-window': _grammar('b d f h I v P Z c: e: F: l: p: t:'),
+    'respawn-pane': _grammar('k c: e: t:'),
+    'respawn-window': _grammar('k c: e: t:'),
+    'display-popup': _grammar('B C E k N b: c: d: e: h: s: S: t: T: w: x: y:'),
+    'run-shell': _grammar('b C c: d: t:'),
+    'if-shell': _grammar('b F t:'),
+    'pipe-pane': _grammar('I O o t:'),
+}
+_TMUX_ALIASES = {
+    'new': 'new-session', 'neww': 'new-window', 'splitw': 'split-window', 'respawnp': 'respawn-pane',
+    'respawnw': 'respawn-window', 'popup': 'display-popup', 'run': 'run-shell', 'if': 'if-shell', 'pipep': 'pipe-pane',
+}  # fmt: skip
+_SCREEN = _grammar('a A d D:: f i l L m O q Q r:: R:: U v w x X c: e: h: p: s: S: t: T: ', 'Logfile=', single_dash=False)
+
+
+def _tmux(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    situation = replace(situation, functions=False)
+    options = _TMUX.parse(name, words)
+    for value in options.values('c'):
+        search.code(value, situation, by=name)
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+        return
+    command: list[Word] = []
+    for word in [*options.rest, static(';', span)]:
+        if (word.value or '').endswith(';'):
+            if word.value != ';':
+                command.append(static((word.value or '')[:-1], word.span, word.raw))
+            _tmux_command(search, name, command, situation, span)
+            command = []
+        else:
+            command.append(word)
+
+
+def _tmux_command(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    if not words:
+        return
+    given = words[0].value
+    if given is None:
+        _blind(search, name, f'The command of {name!r} is not known.', words, situation, span)
+        return
+    given = _TMUX_ALIASES.get(given, given)
+    full = next((key for key in _TMUX_COMMANDS if key == given), None) or next(
+        (key for key in _TMUX_COMMANDS if given and key.startswith(given)), None
+    )
+    if full is None:
+        return
+    options = _TMUX_COMMANDS[full].parse(name, words[1:])
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+    elif len(options.rest) == 1 or (options.rest and full in {'run-shell', 'if-shell', 'pipe-pane'}):
+        search.code(options.rest[0], situation, by=name)
+    elif options.rest:
+        search.run(options.rest, situation, span)
+
+
+def _screen(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    situation = replace(situation, functions=False)
+    if words and (words[0].value or '') in {'-ls', '-list', '-wipe', '-version'}:
+        return
+    # `-dm`, `-dmS name`: letters in a bundle, the last of which may take a value.
+    options = _SCREEN.parse(name, [word for word in words if (word.value or '') not in {'-d', '-D'}])
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+    elif options.rest and not options.has('X', 'r', 'x'):
+        search.run(options.rest, situation, span)
+
+
+def _gdb(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+    for index, word in enumerate(words):
+        if word.value in {'--args', '-args'} and words[index + 1 :]:
+            search.run(words[index + 1 :], replace(situation, functions=False), span)
+            return
+
+
+# How many words each option of bwrap takes.
+_BWRAP = {
+    **dict.fromkeys((
+        '--args', '--argv0', '--unsetenv', '--lock-file', '--sync-fd', '--userns', '--userns2', '--pidns', '--uid',
+        '--gid', '--hostname', '--chdir', '--remount-ro', '--proc', '--dev', '--tmpfs', '--mqueue', '--dir', '--seccomp',
+        '--add-seccomp-fd', '--block-fd', '--userns-block-fd', '--info-fd', '--json-status-fd', '--exec-label',
+        '--file-label', '--cap-add', '--cap-drop', '--perms', '--size', '--overlay-src', '--tmp-overlay', '--ro-overlay',
+    ), 1),
+    **dict.fromkeys((
+        '--setenv', '--bind', '--bind-try', '--dev-bind', '--dev-bind-try', '--ro-bind', '--ro-bind-try', '--bind-fd',
+        '--ro-bind-fd', '--file', '--bind-data', '--ro-bind-data', '--symlink', '--chmod',
+    ), 2),
+    '--overlay': 3,
+}  # fmt: skip
+
+
+def _bwrap(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    index = 0
+    while index < len(words) and (words[index].value or '').startswith('--'):
+        option = words[index].value or ''
+        index += 1
+        if option == '--':
+            break
+        taken = words[index : index + _BWRAP.get(option, 0)]
+        if option == '--args' or any(not word.one_field for word in taken):
+            _blind(search, name, f'The arguments of {name!r} are not known.', words, situation, span)
+            return
+        index += len(taken)
+    left = words[index:]
+    if left:
+        search.run(left, replace(situation, functions=False), span)
+
+
+_DAEMON = _grammar(
+    'S K T H p: x: a: n: u: c: r: d: g: k: N: P: I: O: s: R: o t v q b m C V h w: i:',
+    'start stop status exec= startas= pidfile= name= user= ppid= pid= chuid= chroot= chdir= group= umask= nicelevel= procsched= iosched= output= signal= retry= oknodo test verbose quiet background no-close make-pidfile remove-pidfile notify-await notify-timeout=',
+    permute=True,
+)
+
+
+def _daemon(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    options = _DAEMON.parse(name, words)
+    for value in options.values('x', 'a', 'exec', 'startas'):
+        search.run([value, *options.rest], replace(situation, functions=False), span)
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+
+
+# Second tier: project runners. Only a denial of what they run counts: a list of allowed commands names the runner.
+
+
+def runner(*subcommands: str, valued: str = '', code: Sequence[str] = (), operand: str = 'command') -> Runs:
+    """A project runner such as `uv run`.
+
+    Args:
+        subcommands: Those that run something; none when the program itself does.
+        valued: Its options with a value.
+        code: Its options whose value is shell code.
+        operand: What its first operand is: 'command', 'other' for nothing that runs, 'tool' when the command follows `--`.
+    """
+    takes = frozenset(valued.split())
+
+    def runs(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+        situation = replace(situation, functions=False, weak=True)
+        started = not subcommands
+        index = 0
+        while index < len(words):
+            text = words[index].value or words[index].prefix()
+            index += 1
+            if text == '--':
+                if words[index:]:
+                    search.run(words[index:], situation, span)
+                return
+            if text in code:
+                if words[index:]:
+                    search.code(words[index], situation, by=name)
+                return
+            if text.startswith('-'):
+                index += text in takes
+            elif not started:
+                if text not in subcommands:
+                    return
+                started = True
+            elif operand == 'command':
+                search.run(words[index - 1 :], situation, span)
+                return
+
+    return runs
+
+
+_NICE = r'-{1,2}[+-]?\d+'
+_RUNS = rest()
+_STRACE = 'A: a: b: B: C: e: E: I: o: O: p: P: s: S: u: U: X: c d D f F h i k n N q Q r t T v V w x y z Y Z'
+
+PROGRAMS: dict[str, Runs] = {
+    # Builtins of the shell.
+    'command': _command,
+    'builtin': _builtin,
+    'exec': _exec,
+    'eval': _eval,
+    'trap': _trap,
+    'alias': _alias,
+    'hash': _hash,
+    'compgen': _complete,
+    'complete': _complete,
+    'mapfile': _mapfile,
+    'readarray': _mapfile,
+    'enable': _enable,
+    'source': _source,
+    '.': _source,
+    'test': _test,
+    '[': _test,
+    'let': _let,
+    'read': _read,
+    'unset': _unset,
+    'printf': _printf,
+    'wait': _wait,
+    'getopts': _getopts,
+    'declare': _declare,
+    'typeset': _declare,
+    'local': _declare,
+    'export': _declare,
+    'readonly': _declare,
+    # Shells.
+    **dict.fromkeys(
+        ('sh', 'bash', 'dash', 'ash', 'zsh', 'ksh', 'ksh93', 'mksh', 'lksh', 'rbash', 'yash', 'posh', 'hush', 'fish', 'csh', 'tcsh'),
+        shell,
+    ),
+    'at': _stdin_code,
+    'batch': _stdin_code,
+    # Programs that change how a command runs.
+    'env': _env,
+    'nohup': _RUNS,
+    'nice': rest('n:', 'adjustment=', number=_NICE),
+    'ionice': rest('c: n: p: P: u: t h V', 'class= classdata= pid= pgid= uid= ignore', nothing=('p', 'P', 'u', 'pid', 'pgid', 'uid')),
+    'timeout': rest('s: k: v f p', 'signal= kill-after= foreground preserve-status verbose', operands=1),
+    'stdbuf': rest('i: o: e:', 'input= output= error='),
+    'setsid': rest('c f w V h', 'ctty fork wait'),
+    'time': rest('f: o: a q v p V h', 'format= output= append quiet verbose portability'),
+    'chroot': rest('u: g: G: n', 'userspec= groups= skip-chdir', operands=1),
+    'unshare': rest(
+        'm u i p n U C T f r c R: w: S: G: l: h V',
+        'mount? uts? ipc? net? pid? user? cgroup? time? fork kill-child? mount-proc? mount-binfmt? map-user= map-group= map-root-user map-current-user map-auto map-users= map-groups= propagation= setgroups= keep-caps root= wd= setuid= setgid= monotonic= boottime= load-interp=',
+    ),
+    'nsenter': rest(
+        't: a m:: u:: i:: n:: p:: C:: U:: T:: S: G: e r:: w:: W:: F Z h V',
+        'target= all mount? uts? ipc? net? pid? cgroup? user? time? setuid= setgid= preserve-credentials root? wd? wdns? env no-fork join-cgroup follow-context',
+    ),
+    'taskset': rest('a c p h V', 'all-tasks cpu-list pid', operands=1, nothing=('p', 'pid')),
+    'chrt': rest(
+        'T: P: D: a b d f i m o p r R v h V',
+        'sched-runtime= sched-period= sched-deadline= all-tasks batch deadline fifo idle max other pid rr reset-on-fork verbose',
+        operands=1,
+        nothing=('p', 'pid', 'm', 'max'),
+    ),
+    'prlimit': rest(
+        'p: o: c:: d:: e:: f:: i:: l:: m:: n:: q:: r:: s:: t:: u:: v:: x:: y:: h V',
+        'pid= output= core? data? nice? fsize? sigpending? memlock? rss? nofile? msgqueue? rtprio? stack? cpu? nproc? as? locks? rttime? noheadings raw verbose',
+        nothing=('p', 'pid'),
+    ),
+    **dict.fromkeys(('setarch', 'linux32', 'linux64', 'i386', 'x86_64', 'uname26'), _setarch),
+    'setpriv': rest(
+        'd h V',
+        'dump nnp no-new-privs list-caps ambient-caps= inh-caps= bounding-set= ruid= euid= rgid= egid= reuid= regid= clear-groups keep-groups init-groups groups= securebits= pdeathsig= ptracer= selinux-label= apparmor-profile= landlock-access= landlock-rule= seccomp-filter= reset-env',
+    ),
+    'strace': rest(
+        _STRACE,
+        'trace= abbrev= verbose= raw= signal= status= inject= fault= kvm= output= columns= env= detach-on= follow-forks daemonize? summary summary-only summary-columns= summary-sort-by= wall-clock attach= user= interruptible= string-limit= trace-path= failed-only successful-only decode-fds? decode-pids? strings-in-hex? const-print-style= instruction-pointer stack-trace? syscall-number absolute-timestamps? relative-timestamps? syscall-times? no-abbrev output-append-mode output-separate quiet? silent? silence? debug tips? argv0= seccomp-bpf secontext?',
+    ),
+    'ltrace': rest(
+        'a: A: D: e: F: l: n: o: p: s: u: w: x: b c C f i L r S t T h V',
+        'align= debug= library= output= where= demangle no-signals config=',
+    ),
+    'ssh-agent': rest('a: t: c D d k q s E: O: P:'),
+    'dbus-run-session': rest('', 'config-file= dbus-daemon='),
+    'dbus-launch': rest('', 'sh-syntax csh-syntax auto-syntax binary-syntax close-stderr exit-with-session exit-with-x11 autolaunch= config-file='),
+    'systemd-run': rest(
+        'h H: M: p: P q r S t u: G d E: C:',
+        'user system scope unit= property= description= slice= slice-inherit expand-environment= remain-after-exit send-sighup service-type= uid= gid= nice= working-directory= same-dir setenv= pty pipe quiet on-active= on-boot= on-startup= on-unit-active= on-unit-inactive= on-calendar= on-clock-change on-timezone-change path-property= socket-property= timer-property= collect wait shell no-block no-ask-password host= machine= capsule=',
+    ),
+    'systemd-inhibit': rest('', 'what= who= why= mode= list no-pager no-legend no-ask-password'),
+    'start-stop-daemon': _daemon,
+    'flock': _flock,
+    'script': _script_program,
+    'watch': code_rest(
+        'b c C d:: e g n: p q: r s: t w x h v',
+        'beep color no-color differences? errexit chgexit interval= precise equexit= no-rerun no-title no-wrap exec shotsdir= follow',
+        argv=('x', 'exec'),
+    ),
+    'bwrap': _bwrap,
+    'gdb': _gdb,
+    'busybox': _applet,
+    'toybox': _applet,
+    'tmux': _tmux,
+    'screen': _screen,
+    # Programs that become someone else.
+    'su': _su,
+    'runuser': _su,
+    'sudo': _sudo,
+    'doas': rest('a: C: L n s u:', settings=True),
+    'pkexec': rest('', 'user= disable-internal-agent keep-cwd'),
+    'sg': code_rest('c:', operands=1, code=('c',)),
+    # Programs that collect arguments.
+    'xargs': _xargs,
+    'find': _find,
+    'parallel': _parallel,
+    # Small ones.
+    **dict.fromkeys(('catchsegv', 'eatmydata', 'torsocks', 'torify', 'chronic', 'unbuffer', 'dumb-init', 'tini', 'fakeroot', 'rlwrap', 'proxychains', 'proxychains4', 'firejail', 'faketime', 'valgrind', 'cgexec', 'numactl', 'caffeinate'), rest(lenient=True)),
+    'xvfb-run': rest('a e: f: h l n: p: s: w:', 'auto-servernum auto-display error-file= auth-file= listen-tcp server-num= xauth-protocol= server-args= wait='),
+    # Project runners.
+    'uv': runner('run', valued='--with --python -p --project --directory --extra --group --env-file --package --index --with-requirements --with-editable --only-group --no-group'),
+    'uvx': runner(valued='--with --python -p --from --index'),
+    'poetry': runner('run', valued='-C --directory -P --project'),
+    'pipenv': runner('run', valued='--python --pypi-mirror'),
+    'pdm': runner('run', valued='-p --project -s --site-packages'),
+    'hatch': runner('run', valued='-e --env -p --project'),
+    'rye': runner('run', valued='--pyproject'),
+    'npx': runner(valued='-p --package -w --workspace --registry', code=('-c', '--call')),
+    'bunx': runner(),
+    'npm': runner('exec', 'x', valued='-w --workspace --package --prefix -C --registry'),
+    'pnpm': runner('exec', 'dlx', valued='-C --dir --filter -F --package'),
+    'yarn': runner('exec', 'dlx', valued='--cwd -p --package'),
+    'bundle': runner('exec', valued='--gemfile'),
+    'conda': runner('run', valued='-n --name -p --prefix --cwd'),
+    'mamba': runner('run', valued='-n --name -p --prefix --cwd'),
+    'micromamba': runner('run', valued='-n --name -p --prefix --cwd'),
+    'mise': runner('exec', 'x', valued='-C --cd -E --env -j --jobs', code=('-c', '--command'), operand='tool'),
+    'dotenv': runner('run', valued='-f --file -q --quote -e --export'),
+    'nix-shell': runner(valued='-p -A -I --arg --argstr', code=('--run', '--command'), operand='other'),
+}  # fmt: skip
+
+_LOADER = re.compile(r'ld-(?:linux|musl|[\d.]+).*|ld(?:64)?\.so(?:\.\d+)?')
+_LOAD = rest('', 'list verify library-path= inhibit-cache inhibit-rpath= preload= audit= argv0= glibc-hwcaps-prepend= glibc-hwcaps-mask=', nothing=('list', 'verify'))
+
+
+def program(name: str) -> Runs | None:
+    """What a program of this name runs, or `None` when it is not in the table."""
+    known = PROGRAMS.get(name)
+    if known is None and name.startswith('ld') and _LOADER.fullmatch(name):
+        return _LOAD
+    return known
