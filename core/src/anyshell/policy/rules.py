@@ -379,6 +379,8 @@ class AllowedCommands:
             return True
         if setting.value is None:
             return False
+        if setting.value.value == 'cat':
+            return True  # the usual way to switch a pager off
         try:
             found = find(setting.value.code, shell=self.shell)
         except NotUnderstood:

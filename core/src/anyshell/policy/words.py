@@ -94,7 +94,7 @@ class Word:
     def one_field(self) -> bool:
         """Whether the word becomes exactly one argument, whatever the values of its expansions."""
         for kind, text in self.parts:
-            if kind in 'vxm' or UNKNOWN in text:
+            if kind in 'vxm' or (kind == 'u' and UNKNOWN in text):
                 return False
         return not (self.globs or self.braces)
 
@@ -112,8 +112,8 @@ class Word:
         """The literal text before the first expansion."""
         text = ''
         for kind, part in self.parts:
-            if kind not in 'uq':
-                break
+            if kind not in 'uq' or UNKNOWN in part:
+                return text + (part.split(UNKNOWN)[0] if kind in 'uq' else '')
             text += part
         return text
 
