@@ -148,7 +148,7 @@ class PosixShellSandbox(Sandbox, ABC):
                 await stream.aclose()
         finally:
             if staged:
-                await self._run(f'rm -f {shlex.quote(staged)}')
+                await self.run_script(f'rm -f {shlex.quote(staged)}')
 
     async def read_file(self, path: str, **kwargs: Any) -> bytes:  # noqa: ARG002 - the spec's
         """Read a whole file.
@@ -159,7 +159,7 @@ class PosixShellSandbox(Sandbox, ABC):
             OSError: If what came back is not what was sent.
         """
         name = shlex.quote(_plain(path))
-        code, reply, noise = await self._run(
+        code, reply, noise = await self.run_script(
             f'[ -e {name} ] || exit {_MISSING}; [ ! -d {name} ] || exit {_DIRECTORY}; '
             f'[ -r {name} ] || exit {_FORBIDDEN}; base64 < {name}'
         )
@@ -194,7 +194,7 @@ class PosixShellSandbox(Sandbox, ABC):
                 begin = f"{guard}{make}base64 -d << '{eof}' > {source} || {{ rm -f {source}; exit 1; }}"
                 script = f'{begin}\n{encoded}\n{eof}\n{_place(source, target)}'
             else:
-                code, _, noise = await self._run(f'{guard}{make}: > {source}')
+                code, _, noise = await self.run_script(f'{guard}{make}: > {source}')
                 if code:
                     raise _write_error(code, path, noise)
                 await self._send_pieces(f'{staged}.b', encoded, None, None)
@@ -202,10 +202,10 @@ class PosixShellSandbox(Sandbox, ABC):
                     f'base64 -d < {source}.b > {source} || {{ rm -f {source} {source}.b; exit 1; }}; '
                     f'rm -f {source}.b; {_place(source, target)}'
                 )
-            code, _, noise = await self._run(script)
+            code, _, noise = await self.run_script(script)
         except BaseException:
             # Cancelled or failed half-way: what was staged goes.
-            await self._run(f'rm -f {source} {source}.b')
+            await self.run_script(f'rm -f {source} {source}.b')
             raise
         if code:
             raise _write_error(code, path, noise)
@@ -218,7 +218,7 @@ class PosixShellSandbox(Sandbox, ABC):
                 is why.
         """
         name = shlex.quote(_plain(path))
-        code, _, noise = await self._run(
+        code, _, noise = await self.run_script(
             f'[ -e {name} ] || [ -h {name} ] || exit {_MISSING}; '
             f'[ ! -d {name} ] || [ -h {name} ] || exit {_DIRECTORY}; rm -f {name} || exit {_FORBIDDEN}'
         )
@@ -234,7 +234,7 @@ class PosixShellSandbox(Sandbox, ABC):
         """
         name = shlex.quote(_plain(path))
         # The names come NUL-separated, since only NUL and "/" can't be in one; `d` and `f` say what each is.
-        code, reply, noise = await self._run(
+        code, reply, noise = await self.run_script(
             f'[ -d {name} ] || exit {_NO_DIRECTORY}; [ -r {name} ] && cd {name} || exit {_FORBIDDEN}; set +f; '
             'for _f in * .*; do case $_f in .|..) continue;; esac; '
             'if [ -d "$_f" ] && [ ! -h "$_f" ]; then printf \'d%s\\0\' "$_f"; '
@@ -263,14 +263,14 @@ class PosixShellSandbox(Sandbox, ABC):
         quoted = shlex.quote(path)
         for start in range(0, len(encoded), PIECE):
             begin = 'umask 077; set -C; ' if not start else ''
-            code, _, noise = await self._run(
+            code, _, noise = await self.run_script(
                 f"{begin}printf '%s' {encoded[start : start + PIECE]} {'>>' if start else '>'} {quoted}",
                 timeout=_left(deadline, timeout),
             )
             if code:
                 raise SandboxError(noise or f'the sandbox can not hold the file {path!r}')
 
-    async def _run(self, script: str, *, timeout: float | None = None) -> tuple[int, bytes, str]:
+    async def run_script(self, script: str, *, timeout: float | None = None) -> tuple[int, bytes, str]:
         """Run a script of ours.
 
         What a profile or a banner prints around its output does no harm: the output stands between two marks.

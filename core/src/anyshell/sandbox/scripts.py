@@ -1,0 +1,545 @@
+"""The commands of one owner, kept by shell scripts on the far side; all it asks for is a way to run a script there."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import logging
+import os
+import posixpath
+import re
+import secrets
+import shlex
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from anyshell.environment import ENV_KEY_PATTERN
+from anyshell.errors import (
+    InvalidCommand,
+    JobsRefused,
+    SandboxError,
+    SandboxUnavailable,
+    SessionClosed,
+    WorkingDirectoryGone,
+)
+from anyshell.sandbox import far
+from anyshell.sandbox.base import Process, Processes, Shell, Spawn, StreamType, Written
+from anyshell.sandbox.process import LINE, MAX_ARGUMENT, READ_LINE, STREAMS
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+    from typing import Any
+
+    from anyshell.sandbox.base import Flag
+    from anyshell.sandbox.posix import PosixShellSandbox
+
+logger = logging.getLogger('anyshell')
+
+KEPT = 1 << 18
+"""A command's output up to this many bytes a stream comes with the news of its end."""
+
+STEP = 0.02
+"""Seconds between two looks of a far side's script at what it waits for."""
+
+PATIENCE = 20.0
+"""Seconds that one request waits on the far side at most; a longer wait is several requests."""
+
+NUMBERS = 7
+"""Decimal digits of a command's number within its owner's marks."""
+
+_SHELLS_OWN = frozenset({'PWD', 'OLDPWD', '_'})
+_READONLY = frozenset({'BASHOPTS', 'BASH_VERSINFO', 'EUID', 'PPID', 'SHELLOPTS', 'UID'})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Far:
+    """What is known about a far side.
+
+    Attributes:
+        bash: Where bash is, or ''.
+        setsid: Where the program is that gives a command a session of its own, or ''.
+        is_bash: Whether its `sh` is bash, which has read-only variables.
+        cwd: The directory that commands start in.
+        tmp: A directory for temporary files.
+        environment: The variables that commands see.
+    """
+
+    bash: str
+    setsid: str
+    is_bash: bool
+    cwd: str
+    tmp: str
+    environment: dict[str, str]
+
+
+class Channel(ABC):
+    """A way to run a script on the far side. It holds no asyncio object and may be used from several loops at once."""
+
+    far: Far | None = None
+    max_script: int | None = None
+    """The longest script in bytes; `None` when there is no limit."""
+
+    folder = ''
+    """A directory on the far side that owners make theirs in; '' for the far side's temporary directory."""
+
+    @abstractmethod
+    async def call(self, script: str, *, timeout: float) -> bytes:
+        """Run a script that may use `far.LIBRARY` and return what it wrote to standard output.
+
+        Raises:
+            SandboxError: If the far side can't be reached or does not answer within `timeout` seconds.
+        """
+
+    async def know(self) -> Far:
+        """What is known about the far side; asked for once."""
+        if self.far is None:
+            self.far = _far(await self.call('_as_hello', timeout=60))
+        return self.far
+
+
+class StreamingChannel(Channel):
+    """Scripts over `execute_streaming` of any sandbox."""
+
+    max_script = 90_000
+
+    def __init__(self, sandbox: PosixShellSandbox) -> None:
+        self._sandbox = sandbox
+
+    async def call(self, script: str, *, timeout: float) -> bytes:
+        code, reply, noise = await self._sandbox.run_script(far.LIBRARY + script, timeout=timeout)
+        if code:
+            raise SandboxError(f'a script of ours failed in the sandbox with exit code {code}: {noise or "no message"}')
+        return reply
+
+
+@dataclass(slots=True)
+class FarProcess(Process):
+    """A command of a far side.
+
+    Attributes:
+        spawn: What it is.
+        state: Whether its script was sent.
+        kept: The end of each stream as last seen: its offset and its bytes.
+        total: How much each stream has written, as last seen.
+    """
+
+    spawn: Spawn = field(kw_only=True)
+    state: str = field(default='new', kw_only=True)
+    kept: dict[StreamType, tuple[int, bytes]] = field(
+        default_factory=lambda: {stream: (0, b'') for stream in STREAMS}, kw_only=True
+    )
+    total: dict[StreamType, int] = field(
+        default_factory=lambda: dict.fromkeys(STREAMS, 0), kw_only=True
+    )
+
+    @property
+    def name(self) -> str:
+        """What its files in the private directory begin with; sessions have files of other names there."""
+        return f'c{self.number}'
+
+
+class ScriptProcesses(Processes):
+    """The commands of one owner on a far side.
+
+    Starting a command is put off to the first wait, so that a short one is one request.
+
+    Args:
+        channel: How scripts get there.
+        max_log_bytes: The most that the log of one stream may take on the far side's disk.
+    """
+
+    def __init__(self, channel: Channel, *, max_log_bytes: int) -> None:
+        self._channel = channel
+        self._max_log_bytes = max_log_bytes
+        self._closed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        # Eleven random digits after a 1: with a command's number a decimal below 2**63 whose range `grep` can tell.
+        self._owner = str(10**11 + secrets.randbelow(10**11))
+        self._numbers = itertools.count(1)
+        self._token = secrets.token_hex(12)
+        self._directory = ''
+        self._probed = False
+        self._processes: dict[int, FarProcess] = {}
+
+    def _enter(self) -> None:
+        if self._pid != os.getpid():  # a forked child has commands, marks and files of its own
+            self._begin()
+        if self._closed:
+            raise SessionClosed('this session is closed; open a new one to run commands')
+
+    async def _call(self, script: str, *, timeout: float = 60.0) -> bytes:
+        return await self._channel.call(f'_as_d={shlex.quote(self._directory)}; {script}', timeout=timeout)
+
+    async def _open(self) -> Far:
+        """Make the owner's private directory, once."""
+        self._enter()
+        known = await self._channel.know()
+        if not self._directory:
+            directory = f'{self._channel.folder or known.tmp}/anyshell-{self._token}'
+            quoted = shlex.quote(directory)
+            reply = await self._channel.call(
+                f'umask 077; [ -d {quoted} ] || mkdir {quoted}; [ -d {quoted} ] && echo made', timeout=60
+            )
+            if reply.strip() != b'made':
+                raise SandboxError(f'no private directory can be made below {known.tmp!r} in the sandbox')
+            self._directory = directory
+        return known
+
+    async def shell(self) -> Shell:
+        return 'bash' if (await self._channel.know()).bash else 'sh'
+
+    async def environment(self) -> dict[str, str]:
+        return dict((await self._channel.know()).environment)
+
+    async def resolve(self, path: str) -> str:
+        if path.startswith('/'):
+            return posixpath.normpath(path)
+        return posixpath.normpath(posixpath.join((await self._channel.know()).cwd, path))
+
+    async def is_directory(self, path: str) -> bool:
+        quoted = shlex.quote(path)
+        return bool(await self._channel.call(f'[ -d {quoted} ] && [ -x {quoted} ] && echo yes; :', timeout=60))
+
+    async def directory(self) -> str:
+        await self._open()
+        return self._directory
+
+    async def read_private(self, name: str, limit: int = 1 << 16) -> bytes:
+        if not self._directory:
+            return b''
+        path = shlex.quote(f'{self._directory}/{name}')
+        return _decoded(
+            await self._call(f'if [ -f {path} ] && [ ! -h {path} ]; then tail -c {limit} {path} | base64; fi')
+        )
+
+    # -- starting
+
+    async def spawn(self, spawn: Spawn) -> FarProcess:
+        self._enter()
+        number = next(self._numbers)
+        if number >= 10**NUMBERS:
+            raise SandboxError(f'one session runs at most {number - 1} commands; open a new one')
+        for name, value in (spawn.env or {}).items():
+            if not name or '=' in name or '\0' in name + value:
+                raise InvalidCommand(f'the variable {name!r} can not be passed on: no name is empty or holds "=", and no value holds a NUL')
+        process = FarProcess(number, spawn=spawn)
+        self._processes[number] = process
+        return process
+
+    async def _request(self, process: FarProcess) -> str:
+        """Shell text that sets what the far side's functions need to start the command."""
+        known = await self._open()
+        spawn = process.spawn
+        long = len(spawn.line.encode('utf-8', 'surrogateescape')) > MAX_ARGUMENT
+        if long and spawn.stdin:
+            raise InvalidCommand(
+                f'a command that keeps its standard input open may be {MAX_ARGUMENT} bytes long, this one is longer'
+            )
+        bash = spawn.shell == 'bash' and bool(known.bash)
+        values = {
+            'd': self._directory,
+            'n': process.name,
+            'k': self._mark(process),
+            'w': spawn.cwd,
+            'e': _settings(known, spawn),
+            'v': known.setsid,
+            's': known.bash if bash else 'sh',
+            'f': '-p' if bash else '',
+            'p': spawn.preamble + (READ_LINE if long else LINE),
+            'a': 'bash' if bash else 'sh',
+            'l': spawn.line,
+            'i': 'line' if long else 'fifo' if spawn.stdin else 'null',
+        }
+        return ''.join(f'_as_{name}={shlex.quote(value)}; ' for name, value in values.items())
+
+    def _mark(self, process: FarProcess) -> str:
+        return f'{self._owner}{process.number:0{NUMBERS}}'
+
+    async def _start(self, process: FarProcess) -> str:
+        """Shell text that starts the command as a process that nobody waits for."""
+        request = await self._request(process)
+        if process.spawn.stdin:
+            request += 'mkfifo -m 600 "$_as_d/$_as_n.i"; '
+        request += f'{far.rates(self._max_log_bytes)}; _as_bg _as_job; '
+        limit = self._channel.max_script
+        if limit is None or len(request.encode('utf-8', 'surrogateescape')) <= limit:
+            return request
+        # Too long for the channel: it goes ahead in pieces, as a file that is read by the shell itself.
+        encoded = base64.b64encode(request.encode('utf-8', 'surrogateescape')).decode('ascii')
+        name = f'"$_as_d/{process.name}.b"'
+        for start in range(0, len(encoded), limit // 2):
+            await self._call(f'printf %s {encoded[start : start + limit // 2]} >>{name}')
+        return f'_as_l=$(base64 -d <{name}; echo .); rm -f {name}; eval "${{_as_l%.}}"; '
+
+    async def _begin_job(self, process: FarProcess) -> None:
+        script = await self._start(process)
+        process.state = 'running'
+        await self._call(script)
+
+    async def _probe(self) -> None:
+        """Find out, before the first background command, whether the place can keep one."""
+        if self._probed:
+            return
+        probe = await self.spawn(Spawn(line='sleep 0.2; echo up', shell='sh', cwd='/'))  # noqa: S604 - ours
+        await self._begin_job(probe)
+        try:
+            reply = await self._look(probe, wait=3.0)
+            if reply == 'lost':
+                raise JobsRefused(
+                    'this sandbox keeps no background commands: its calls do not share one file system. '
+                    'Run the command with run_command'
+                )
+            if probe.exit_code != 0 or probe.kept['stdout'][1] != b'up\n':
+                raise JobsRefused(
+                    'this sandbox keeps no background commands: what a call leaves running ends with the call. '
+                    'Run the command with run_command'
+                )
+        finally:
+            await self.forget(probe)
+        self._probed = True
+
+    # -- waiting and reading
+
+    async def wait(
+        self,
+        process: Process,
+        *,
+        timeout: float | None,
+        on_bytes: Callable[[StreamType, bytes], Awaitable[None]] | None = None,
+        cancelled: Flag | None = None,
+    ) -> bool:
+        it = self._of(process)
+        if it.exit_code is not None and on_bytes is None:
+            return True
+        deadline = None if timeout is None else time.monotonic() + timeout
+        seen = dict(it.total)
+        while True:
+            left = PATIENCE if deadline is None else min(PATIENCE, max(0.0, deadline - time.monotonic()))
+            first = await self._start(it) if it.state == 'new' else ''
+            it.state = 'running'
+            after = seen if on_bytes is not None else None
+            state = await _flagged(self._look(it, wait=left, after=after, first=first), cancelled)
+            if state is None:
+                return False
+            if state == 'lost':
+                self._lost(it)
+            if on_bytes is not None:
+                more = await self._news(it, seen, on_bytes)
+                if more:
+                    continue
+            if it.exit_code is not None:
+                return True
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+
+    async def _news(
+        self,
+        process: FarProcess,
+        seen: dict[StreamType, int],
+        on_bytes: Callable[[StreamType, bytes], Awaitable[None]],
+    ) -> bool:
+        """Hand on what the last look brought; whether there is more than that already."""
+        more = False
+        for stream in STREAMS:
+            start, data = process.kept[stream]
+            data = data[max(0, seen[stream] - start) :]
+            if data:
+                seen[stream] = start + len(process.kept[stream][1])
+                await on_bytes(stream, data)
+            more |= seen[stream] < process.total[stream]
+        return more
+
+    async def _look(
+        self,
+        process: FarProcess,
+        *,
+        wait: float,
+        after: dict[StreamType, int] | None = None,
+        first: str = '',
+    ) -> str:
+        """Ask how a command is, after waiting for its end or, with `after`, for output beyond those offsets."""
+        steps = int(wait / STEP)
+        out, err = (str(after[stream]) if after else 'tail' for stream in STREAMS)
+        reply = await self._call(
+            f'{first}_as_look {process.name} {steps} {out} {err} {KEPT}', timeout=wait + 60
+        )
+        return self._take(process, reply, tail=after is None)
+
+    def _take(self, process: FarProcess, reply: bytes, *, tail: bool) -> str:
+        head, _, rest = reply.partition(b'\n')
+        state = head.removeprefix(b'state').strip().decode('ascii', 'replace')
+        if state == 'gone':
+            process.state = 'never'
+            raise WorkingDirectoryGone(
+                f'the working directory {process.spawn.cwd!r} no longer exists; nothing was run'
+            )
+        for stream in STREAMS:
+            numbers, _, rest = rest.partition(b'\n')
+            start, total = map(int, numbers.split())
+            data, _, rest = rest.partition(b'.\n')
+            process.kept[stream] = start, _decoded(data)
+            process.total[stream] = total
+        if state.isdecimal():
+            process.exit_code = int(state)
+            process.state = 'ended' if tail else 'shown'
+        return state
+
+    def _lost(self, process: FarProcess) -> None:
+        process.state = 'never'
+        raise SandboxError(
+            'the sandbox no longer has the files of this command: it was restarted, or not heard of for too long, '
+            'and the command has been ended'
+        )
+
+    async def detach(self, process: Process) -> None:
+        it = self._of(process)
+        if it.state != 'new':
+            return
+        await self._probe()
+        await self._begin_job(it)
+        await self._look(it, wait=0)  # a directory that has gone is an error of the start
+
+    async def written(self, process: Process, stream: StreamType, limit: int) -> Written:
+        it = self._of(process)
+        start, data = it.kept[stream]
+        if it.state != 'ended' or (len(data) < limit and start > 0):
+            if it.state in {'new', 'never'}:
+                return Written()
+            start, data = await self._range(it, stream, 'tail', limit)
+        return Written(data[max(0, len(data) - limit) :], it.total[stream])
+
+    async def read(self, process: Process, stream: StreamType, start: int, length: int) -> tuple[int, bytes]:
+        it = self._of(process)
+        kept, data = it.kept[stream]
+        if it.state == 'ended' and start >= kept:
+            return start, data[start - kept : start - kept + length]
+        if it.state in {'new', 'never'}:
+            return start, b''
+        return await self._range(it, stream, str(start), length)
+
+    async def _range(
+        self, process: FarProcess, stream: StreamType, start: str, length: int
+    ) -> tuple[int, bytes]:
+        letter = 'o' if stream == 'stdout' else 'e'
+        reply = await self._call(f'_as_show {process.name}.{letter} {start} {length}', timeout=120)
+        numbers, _, data = reply.partition(b'\n')
+        first, total = map(int, numbers.split())
+        process.total[stream] = total
+        return first, _decoded(data.removesuffix(b'.\n'))
+
+    async def send(self, process: Process, data: bytes) -> None:
+        it = self._of(process)
+        if not it.spawn.stdin or await self._look(it, wait=0) not in {''}:
+            raise InvalidCommand('the command no longer reads its standard input')
+        encoded = base64.b64encode(data).decode('ascii')
+        for start in range(0, len(encoded), 40_000):
+            await self._call(f'printf %s {encoded[start : start + 40_000]} | base64 -d >>"$_as_d/{it.name}.i"')
+
+    # -- ending
+
+    async def terminate(self, process: Process, *, grace: float) -> None:
+        it = self._of(process)
+        if it.state == 'new':
+            it.state = 'never'
+        if it.state == 'never':
+            return
+        await self._call(f': >"$_as_d/{it.name}.t"; _as_end {self._mark(it)} {steps(grace)}', timeout=grace + 60)
+
+    async def forget(self, process: Process) -> None:
+        it = self._of(process)
+        if self._pid != os.getpid() or self._processes.pop(it.number, None) is None:
+            return
+        if it.state not in {'new', 'never'} and not self._closed:
+            try:
+                await self._call(f'rm -f "$_as_d/{it.name}".[!t]*')
+            except SandboxError:  # its files go with the directory
+                logger.debug('the files of a command could not be removed yet')
+
+    async def close(self, *, grace: float) -> None:
+        mine = self._pid == os.getpid()
+        if self._closed or not mine or not self._directory:
+            self._closed = True
+            return
+        self._closed = True
+        marks = re.escape(self._owner) + f'[0-9]\\{{{NUMBERS}\\}}'
+        try:
+            await self._call(
+                f': >"$_as_d/t"; _as_end {shlex.quote(marks)} {steps(grace)}; rm -rf "$_as_d"', timeout=grace + 60
+            )
+        except SandboxUnavailable as error:
+            # What is not there runs nothing; what is there but out of reach ends its commands itself.
+            logger.warning('the sandbox could not be reached to end what it still runs: %s', error)
+        self._processes.clear()
+
+    def _of(self, process: Process) -> FarProcess:
+        assert isinstance(process, FarProcess)  # noqa: S101 - only `spawn` makes them
+        return process
+
+
+async def _flagged(work: Coroutine[Any, Any, str], cancelled: Flag | None) -> str | None:
+    """Wait for `work`; `None` when the flag was set first."""
+    if cancelled is None:
+        return await work
+    task = asyncio.ensure_future(work)
+    try:
+        while not task.done() and not cancelled.is_set():
+            await asyncio.wait((task,), timeout=0.05)
+        return await task if task.done() else None
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait((task,), timeout=5)
+
+
+def steps(grace: float) -> int:
+    """How often `_as_end` looks whether anyone is left before it kills; a look takes a few milliseconds itself."""
+    return max(1, round(grace / (STEP + 0.006)))
+
+
+def _settings(known: Far, spawn: Spawn) -> str:
+    """Shell text that turns the far side's variables into those that the command shall see."""
+    if spawn.env is None:
+        return ''
+    wanted = {name: value for name, value in spawn.env.items() if name not in _SHELLS_OWN}
+    if known.is_bash:
+        wanted = {name: value for name, value in wanted.items() if name not in _READONLY}
+    if odd := [name for name in wanted if not ENV_KEY_PATTERN.fullmatch(name)]:
+        if any(known.environment.get(name) != wanted[name] for name in odd):
+            raise InvalidCommand(f'no shell can set a variable called {odd[0]!r} in this sandbox; leave it out')
+        wanted = {name: value for name, value in wanted.items() if name not in odd}
+    drop = [name for name in known.environment if name not in wanted and ENV_KEY_PATTERN.fullmatch(name)]
+    changed = [
+        f'{name}={shlex.quote(value)}' for name, value in wanted.items() if known.environment.get(name) != value
+    ]
+    return '; '.join(
+        ([f'unset {" ".join(drop)}'] if drop else []) + ([f'export {" ".join(changed)}'] if changed else [])
+    )
+
+
+def _decoded(text: bytes) -> bytes:
+    return base64.b64decode(text.translate(None, b' \r\n\t'))
+
+
+def _far(reply: bytes) -> Far:
+    bash, setsid, is_bash, environment, *_ = (*reply.split(b'.\n'), b'', b'', b'', b'')
+    name, _, places = is_bash.partition(b'\n')
+    cwd, tmp, *_ = (*_decoded(places).split(b'\0'), b'', b'')
+    variables: dict[str, str] = {}
+    for entry in _decoded(environment).split(b'\0'):
+        key, equals, value = entry.partition(b'=')
+        if equals and key.decode('utf-8', 'surrogateescape') not in _SHELLS_OWN:
+            variables[key.decode('utf-8', 'surrogateescape')] = value.decode('utf-8', 'surrogateescape')
+    return Far(
+        bash=bash.strip().decode(),
+        setsid=setsid.strip().decode(),
+        is_bash=name == b'bash',
+        cwd=cwd.removesuffix(b'.').removesuffix(b'\n').decode('utf-8', 'surrogateescape') or '/',
+        tmp=tmp.decode('utf-8', 'surrogateescape') or '/tmp',  # noqa: S108 - a private directory is made in it
+        environment=variables,
+    )
