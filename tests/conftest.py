@@ -1,11 +1,13 @@
-"""What all tests share: async tests without a plugin, and what a machine must have."""
+"""What all tests share: async tests without a plugin, what a machine must have, and that nothing stays behind."""
 
 import asyncio
 import inspect
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+import tempfile
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -75,3 +77,42 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
     asyncio.run(asyncio.wait_for(test, ASYNC_TEST_SECONDS))
     return True
+
+
+@pytest.fixture(scope='session', autouse=True)
+def _nothing_stays_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fail at the very end when a process or a temporary file of the tests is still there.
+
+    The run has a temporary directory of its own, named in PATH: all that the tests start inherits that, the watcher
+    too, which sees hardly any other variable.
+    """
+    directory = str(tmp_path_factory.mktemp('temporary'))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, 'tempdir', directory)
+        patch.setenv('TMPDIR', directory)
+        patch.setenv('PATH', f'{os.environ["PATH"]}:{directory}/bin')
+        yield
+    end = time.monotonic() + 10
+    while (left := _processes_with(f':{directory}/bin')) and time.monotonic() < end:
+        time.sleep(0.05)
+
+    assert left == []
+    assert os.listdir(directory) == []
+
+
+def _processes_with(mark: str) -> list[str]:
+    """What the processes that carry a mark in their environment run; the live watcher of this process is none of them."""
+    found: list[str] = []
+    for pid in filter(str.isdecimal, os.listdir('/proc') if os.path.isdir('/proc') else ()):
+        try:
+            with open(f'/proc/{pid}/environ', 'rb') as file:
+                marked = os.fsencode(mark) in file.read()
+            with open(f'/proc/{pid}/cmdline', 'rb') as file:
+                command = file.read().replace(b'\0', b' ').decode('utf-8', 'replace').strip()
+            with open(f'/proc/{pid}/stat', 'rb') as file:
+                parent = int(file.read().rpartition(b')')[2].split()[1])
+        except OSError:  # it has just gone, or is another user's
+            continue
+        if marked and not (parent == os.getpid() and 'watcher.main()' in command):
+            found.append(command)
+    return found

@@ -150,6 +150,8 @@ class Jobs:
         """
         started = time.monotonic()
         cancelled = watched(cancelled)
+        if cancelled is not None and cancelled.is_set():
+            return CommandResult(command=spawn.line, exit_code=None, cancelled=True, cwd=spawn.cwd)
         process = await self._processes.spawn(spawn)
         keep = False
         ended = False

@@ -94,7 +94,9 @@ def read(log: str, stream: str, start: int, length: int) -> tuple[int, bytes]:
         except FileNotFoundError:  # dropped just now
             continue
         try:
-            found += os.pread(descriptor, length - len(found), position)
+            # What is asked for is allocated, so no more than there is.
+            there = max(0, os.fstat(descriptor).st_size - position)
+            found += os.pread(descriptor, min(length - len(found), there), position)
         finally:
             os.close(descriptor)
     return first, bytes(found)

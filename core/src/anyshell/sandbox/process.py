@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import contextlib
 import errno
@@ -173,7 +174,7 @@ class LocalProcesses(Processes):
 
     def _private(self) -> str:
         with self._lock:
-            if not self._directory:
+            if not os.path.isdir(self._directory):  # not yet, or no more: `rm -rf /tmp/*` happens
                 try:
                     self._directory = tempfile.mkdtemp(prefix='anyshell-')
                 except OSError as error:
@@ -623,9 +624,16 @@ class LocalProcesses(Processes):
 def _abandon(owner: int, pid: int) -> None:
     """Nobody closed the owner: its watcher ends what it started."""
     if pid == os.getpid():
-        watcher = Watcher.get()
-        watcher.owners.pop(owner, None)
-        watcher.tell('end', owner)
+        # The garbage collector calls this at any moment, perhaps in a thread that holds the watcher's locks: another
+        # one has to wait for them. `threading.Thread` has locks of its own that this thread could hold.
+        with contextlib.suppress(RuntimeError):  # the interpreter ends, which the watcher sees
+            _thread.start_new_thread(_end_abandoned, (owner,))
+
+
+def _end_abandoned(owner: int) -> None:
+    watcher = Watcher.get()
+    watcher.owners.pop(owner, None)
+    watcher.tell('end', owner)
 
 
 # -- the shell's side
@@ -634,8 +642,9 @@ LINE = 'eval "set --; $1"'
 """Run the line, which is the first argument, without leaving it in the arguments. Nothing comes after it, so that a
 trailing backslash or an open here-document has nothing to swallow."""
 
-READ_LINE = 'set -- "$(cat; printf x)"; exec </dev/null; eval "set --; ${1%x}"'
-"""The same for a line that is too long for an argument and comes on standard input. The `x` keeps its last newlines."""
+READ_LINE = 'set -- "$(command -p cat && printf x)"; exec </dev/null; [ "$1" ] || exit 126; eval "set --; ${1%x}"'
+"""The same for a line that is too long for an argument and comes on standard input. The `x` keeps its last newlines;
+`-p` finds `cat` whatever PATH the command was given."""
 
 
 def set_mark(mark: int) -> str:

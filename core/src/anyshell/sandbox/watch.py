@@ -29,7 +29,10 @@ class Watcher:
         """The watcher of this process, started when there is none."""
         with cls._guard:
             if cls._current is None or not cls._current.alive():
-                known = cls._current.owners if cls._current else {}
+                known: dict[int, str] = {}
+                if cls._current is not None:
+                    known = cls._current.owners
+                    cls._current.close()
                 cls._current = cls(known)
             return cls._current
 
