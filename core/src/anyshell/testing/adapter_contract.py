@@ -586,6 +586,8 @@ def bare(schema: Mapping[str, Any]) -> dict[str, Any]:
     found = copy.deepcopy(dict(schema))
     found.pop('description', None)
     found.pop('additionalProperties', None)
+    if not found.get('required'):
+        found.pop('required', None)
     return _untitled(found)
 
 
