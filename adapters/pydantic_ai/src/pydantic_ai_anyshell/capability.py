@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any
+from typing import Annotated, Any, cast, get_type_hints
 
 from pydantic import GetPydanticSchema
 from pydantic_ai import (
@@ -20,13 +20,22 @@ from pydantic_ai import (
 )
 from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
 from pydantic_ai.exceptions import UserError
+from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import AgentDepsT
 from pydantic_core import core_schema
 
 import anyshell
-from anyshell import CommandDenied, Policy, Reply, Sandbox, ShellOptions, ShellSession, StreamChunk
-from pydantic_ai_anyshell.runs import Runs
+from anyshell import (
+    CommandDenied,
+    Policy,
+    Sandbox,
+    Sessions,
+    ShellKeywords,
+    ShellOptions,
+    ShellSession,
+    StreamChunk,
+)
 
 ENDLESS = 1_000_000
 """The retry budget of the tools. A denial is a `ModelRetry`, and at the framework's own budget of one the second denial
@@ -66,41 +75,50 @@ class Shell(ShellOptions, AbstractCapability[AgentDepsT]):
     sandbox: Annotated[Sandbox | None, LIVE_OBJECT] = None
     policy: Annotated[Policy | None, LIVE_OBJECT] = None  # pyright: ignore[reportIncompatibleMethodOverride]  (`ShellOptions` has a method of that name; `options` has it too)
     session: Annotated[ShellSession | None, LIVE_OBJECT] = None
-    _runs: Runs = field(init=False, repr=False, compare=False)
+    _sessions: Sessions = field(init=False, repr=False, compare=False)
+    _asked: set[str | None] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._runs = Runs(self._open)
-
-    def _open(self) -> ShellSession:
-        options = {setting.name: getattr(self, setting.name) for setting in fields(ShellOptions)}
-        return ShellSession(ShellOptions(**options), sandbox=self.sandbox, policy=self.policy)
+        given = {
+            setting.name: value
+            for setting in fields(ShellOptions)
+            if (value := getattr(self, setting.name)) != setting.default
+        }
+        self._sessions = Sessions(
+            cast('ShellKeywords', given),
+            session=self.session,
+            sandbox=self.sandbox,
+            policy=self.policy,
+        )
+        self._asked = set()
 
     def get_toolset(self) -> FunctionToolset[AgentDepsT]:
-        tools = (self.session or self._open()).tools  # a session that runs nothing holds nothing
-        return ShellToolset(self._runs, [self._tool(tool) for tool in tools], self.id or 'anyshell')
+        tools = [self._tool(tool) for tool in self._sessions.own.tools]
+        return ShellToolset(tools, self.id or 'anyshell', self._asked, self._end)
 
     def _tool(self, tool: anyshell.Tool) -> Tool[AgentDepsT]:
         async def call(ctx: RunContext[AgentDepsT], /, **arguments: Any) -> ToolReturn:
-            session = self.session or self._runs.session(ctx)
+            session = self._sessions.of(ctx.run_id, thread=ctx.conversation_id)
             own = next(own for own in session.tools if own.name == tool.name)
             # IDs of calls are the provider's: some count from 0 in every answer.
             call_id = f'{ctx.run_id}:{ctx.run_step}:{ctx.tool_call_id}'
-            pieces = own.stream(arguments, call_id=call_id, approved=ctx.tool_call_approved)
-            reply = Reply('')
-            listened = True
             try:
-                async for piece in pieces:
-                    if isinstance(piece, Reply):
-                        reply = piece
-                    elif listened:
-                        listened = await _emit(ctx, piece)
+                reply = await own.call(
+                    arguments,
+                    call_id=call_id,
+                    approved=ctx.tool_call_approved,
+                    on_output=_emitter(ctx),
+                )
             except CommandDenied as denied:
                 raise ModelRetry(str(denied)) from denied
             except anyshell.ApprovalRequired as ask:
-                self._runs.asked(ctx)
+                self._asked.add(ctx.run_id)
                 raise ApprovalRequired(metadata=ask.request(tool.name, arguments)) from ask
-            return ToolReturn(reply.text, metadata=reply.facts)
+            text = reply.text
+            if ctx.tool_call_approved and (command := _changed(ctx, arguments)) is not None:
+                text = anyshell.ApprovalRequired.edited(command, text)
+            return ToolReturn(text, metadata=reply.facts)
 
         # Without a validator of the framework's: `call` checks the arguments, and says what is wrong in core's words.
         schema = tool.arguments.model_json_schema()
@@ -119,39 +137,77 @@ class Shell(ShellOptions, AbstractCapability[AgentDepsT]):
             paused = isinstance(result.output, DeferredToolRequests)
             return result
         finally:
-            await self._runs.end(ctx.run_id or '', ctx.conversation_id or '', paused=paused)
+            await self._end(ctx.run_id, paused)
+
+    async def _end(self, run: str | None, paused: bool) -> None:  # noqa: FBT001  (a callback of two classes here)
+        self._asked.discard(run)
+        if run is not None and (session := self._sessions.end(run, paused=paused)) is not None:
+            await session.aclose()
 
     async def aclose(self) -> None:
-        """End the sessions of runs that wait for an approval which nobody will give any more. Idempotent."""
-        await self._runs.aclose()
+        """End all sessions, also those of runs that wait for an approval; later calls are refused. Idempotent."""
+        await self._sessions.aclose()
+
+
+# For the schema of an agent spec: the constructor of a dataclass has its annotations as texts, and not all of the names
+# in those of `ShellOptions` are known in this module.
+_HINTS = get_type_hints(Shell, include_extras=True)
+Shell.__init__.__annotations__ |= {
+    name: _HINTS[name] for name in Shell.__init__.__annotations__ if name in _HINTS
+}
 
 
 class ShellToolset(FunctionToolset[AgentDepsT]):
-    """The tools without the capability, `toolsets=[Shell().get_toolset()]`: ends the session of a run all the same."""
+    """The tools; without the capability, `toolsets=[Shell().get_toolset()]`, they end the session of a run themselves."""
 
-    def __init__(self, runs: Runs, tools: Sequence[Tool[AgentDepsT]], name: str) -> None:
+    def __init__(
+        self,
+        tools: Sequence[Tool[AgentDepsT]],
+        name: str,
+        asked: set[str | None],
+        end: Callable[[str | None, bool], Awaitable[None]],
+    ) -> None:
         super().__init__(tools, id=name)
-        self.runs = runs
-        self.run = self.conversation = ''
+        self.asked = asked
+        self.end = end
+        self.run: str | None = None
 
     async def for_run(self, ctx: RunContext[AgentDepsT]) -> ShellToolset[AgentDepsT]:
         mine = copy.copy(self)
-        mine.run, mine.conversation = ctx.run_id or '', ctx.conversation_id or ''
+        mine.run = ctx.run_id
         return mine
 
     async def for_run_step(self, ctx: RunContext[AgentDepsT]) -> ShellToolset[AgentDepsT]:
-        self.runs.went_on(ctx)
+        self.asked.discard(ctx.run_id)  # the run goes on, so what was asked is answered
         return self
 
     async def __aexit__(self, *args: object) -> None:
         # With the capability its `wrap_run`, which knows the run's output, came first, and nothing is left to end.
-        await self.runs.end(self.run, self.conversation)
+        await self.end(self.run, self.run in self.asked)
 
 
-async def _emit(ctx: RunContext[Any], chunk: StreamChunk) -> bool:
-    """Show a piece of output; `False` where the framework takes no events, such as a toolset without its capability."""
-    try:
-        await ctx.emit(CommandOutput(text=chunk.data, stream=chunk.stream_type))
-    except UserError:
-        return False
-    return True
+def _emitter(ctx: RunContext[Any]) -> Callable[[StreamChunk], Awaitable[None]]:
+    refused = False
+
+    async def emit(chunk: StreamChunk) -> None:
+        nonlocal refused
+        if not refused:
+            try:
+                await ctx.emit(CommandOutput(text=chunk.data, stream=chunk.stream_type))
+            except (
+                UserError
+            ):  # here are no events: a toolset without its capability, a durable unit
+                refused = True
+
+    return emit
+
+
+def _changed(ctx: RunContext[Any], arguments: dict[str, Any]) -> str | None:
+    """The command of a call that a person has edited, which the model doesn't know."""
+    made = (part for message in reversed(ctx.messages) for part in message.parts)
+    for part in made:
+        if isinstance(part, ToolCallPart) and part.tool_call_id == ctx.tool_call_id:
+            command: object = arguments.get('command')
+            own = part.args_as_dict().get('command')
+            return command if isinstance(command, str) and command != own else None
+    return None
