@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -227,7 +228,7 @@ def _number(
     value: object,
     allowed: str,
     *,
-    least: float = -math.inf,
+    least: float = -sys.float_info.max,
     above: float = -math.inf,
     whole: bool = False,
 ) -> None:
@@ -236,5 +237,6 @@ def _number(
         if isinstance(value, bool) or not isinstance(value, int if whole else (int, float))
         else value
     )
-    if not math.isfinite(number) or number < least or number <= above:
+    # Neither NaN nor infinity nor an int beyond them is in this range.
+    if not least <= number <= sys.float_info.max or number <= above:
         raise OptionError(name, value, allowed)

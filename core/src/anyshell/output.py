@@ -41,9 +41,17 @@ def _shown(line: str) -> str:
         line = shown
     else:
         line = _TERMINAL_CODE.sub('', line)
-    while '\b' in line and (folded := re.sub(r'[^\b]\b|^\b', '', line)) != line:
-        line = folded
-    return line
+    return _backspaced(line) if '\b' in line else line
+
+
+def _backspaced(line: str) -> str:
+    kept: list[str] = []
+    for character in line:
+        if character != '\b':
+            kept.append(character)
+        elif kept:
+            kept.pop()
+    return ''.join(kept)
 
 
 def sections(stdout: str, stderr: str) -> str:
