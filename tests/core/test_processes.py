@@ -192,7 +192,7 @@ async def test_sigterm_comes_first_and_lets_a_command_tidy_up(shell, tmp_path) -
 
 async def _output(session, text: str) -> None:
     async with asyncio.timeout(20):
-        while text not in await session.check_command('j1'):  # noqa: ASYNC110 - another process makes it true
+        while text not in await session.check_command('j1'):
             await asyncio.sleep(0.01)
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _RECORD = """\
 __anyshell_cwd() {{
 local __s=$? __p=''
-{{ read -r __p __r </proc/self/stat; }} 2>/dev/null
-case $__p in ''|$$) {{ command pwd && printf '\\0'; }} 2>/dev/null >>{path};; esac
+{{ IFS=' ' read -r __p __r </proc/self/stat; }} 2>/dev/null
+case $__p in ''|$$) {{ command pwd && command printf '\\0'; }} 2>/dev/null >>{path};; esac
 return $__s
 }}
 __anyshell_trap() {{

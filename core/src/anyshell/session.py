@@ -7,7 +7,7 @@ import math
 import os
 import posixpath
 import re
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
@@ -47,7 +47,7 @@ from anyshell.tools import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
     from types import TracebackType
 
     from anyshell.policy import Policy
@@ -198,7 +198,8 @@ class ShellSession:
         async with _worded() as failed:
             if not isinstance(arguments, StartCommandArgumentsFull):
                 verdict, spawn = await self._prepare(arguments.command, call, None)
-                result = await self._jobs.start(spawn, call_id=call.call_id)
+                with self._back_to_the_first():
+                    result = await self._jobs.start(spawn, call_id=call.call_id)
             else:
                 ready = (
                     waiting.parse(arguments.ready_when, 'ready_when')
@@ -208,9 +209,10 @@ class ShellSession:
                 seconds = self._seconds('ready_timeout', arguments.ready_timeout)
                 verdict, spawn = await self._prepare(arguments.command, call, arguments.workdir)
                 spawn = replace(spawn, stdin=arguments.stdin)
-                result = await self._jobs.start(
-                    spawn, call_id=call.call_id, ready=ready, ready_timeout=seconds
-                )
+                with self._back_to_the_first():
+                    result = await self._jobs.start(
+                        spawn, call_id=call.call_id, ready=ready, ready_timeout=seconds
+                    )
             return self._replies.started(self._audit(verdict, result))
         return failed.reply
 
@@ -288,7 +290,7 @@ class ShellSession:
         return self._audit(verdict, result)
 
     async def _execute(self, spawn: Spawn, seconds: float, call: Call) -> CommandResult:
-        try:
+        with self._back_to_the_first():
             return await self._jobs.run(
                 spawn,
                 timeout=seconds,
@@ -297,8 +299,6 @@ class ShellSession:
                 on_output=call.on_output,
                 cancelled=call.cancelled,
             )
-        except WorkingDirectoryGone as error:
-            raise self._elsewhere(error) from error
 
     async def _prepare(
         self, command: str, call: Call, workdir: str | None
@@ -365,10 +365,17 @@ class ShellSession:
         most = self.options.max_timeout
         return float(seconds if most is None else min(seconds, most))
 
-    def _elsewhere(self, error: WorkingDirectoryGone) -> WorkingDirectoryGone:
-        if self._directory.reset():
-            return WorkingDirectoryGone(f'{error}. The next command starts in {self.cwd!r}')
-        return WorkingDirectoryGone(f'{error}. It has to be made first, outside this tool')
+    @contextmanager
+    def _back_to_the_first(self) -> Generator[None]:
+        """When the directory has gone, the next command starts in the first one, and the error says so."""
+        try:
+            yield
+        except WorkingDirectoryGone as error:
+            if self._directory.reset():
+                after = f'The next command starts in {self.cwd!r}'
+            else:
+                after = 'It has to be made first, outside this tool'
+            raise WorkingDirectoryGone(f'{error}. {after}') from error
 
     def _audit(self, verdict: Verdict, result: CommandResult) -> CommandResult:
         result = replace(result, decision=verdict.decision.name.lower(), rule=verdict.rule)
