@@ -128,6 +128,8 @@ class Replies:
         if not self._options.clean_output:
             return result
         stdout, stderr = output.clean(result.stdout), output.clean(result.stderr)
+        if stdout is result.stdout and stderr is result.stderr:
+            return result
         return replace(result, stdout=stdout, stderr=stderr)
 
     def _hint(self, result: CommandResult) -> str:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         Callable,
         Generator,
         Iterable,
+        Iterator,
         Mapping,
         Sequence,
     )
@@ -54,6 +55,10 @@ KEPT = 1 << 18
 
 MAX_ARGUMENT = 131_071
 """Linux: MAX_ARG_STRLEN less the final NUL. A longer line comes over a descriptor."""
+
+BRIEF = 0.002
+"""Seconds that a new command is only watched for its end: most that end at all do so by then, and are read once. A pipe
+holds 64 KiB meanwhile."""
 
 QUIET, DRAIN = 0.05, 0.3
 """Seconds. When the command has ended and a child holds its output open, what the child still says is taken in until it
@@ -98,6 +103,7 @@ class LocalProcess(Process):
         stdin: The write end of standard input, or -1.
         big: Whether its pipes were made larger.
         reading: Whether a call reads the pipes now; then that call closes them.
+        brief: Whether the time has passed in which it is only watched for its end.
     """
 
     popen: subprocess.Popen[bytes] = field(repr=False, kw_only=True)
@@ -113,6 +119,7 @@ class LocalProcess(Process):
     stdin: int = field(default=-1, kw_only=True)
     big: bool = field(default=False, kw_only=True)
     reading: bool = field(default=False, kw_only=True)
+    brief: bool = field(default=False, kw_only=True)
 
 
 class LocalProcesses(Processes):
@@ -225,14 +232,6 @@ class LocalProcesses(Processes):
         if by_file and spawn.stdin:
             msg = f'a command that keeps its standard input open may be {MAX_ARGUMENT} bytes long, this one has {len(line)}'
             raise InvalidCommand(msg)
-        environment = (
-            dict(os.environ if self._env is None else self._env)
-            if spawn.env is None
-            else dict(spawn.env)
-        )
-        environment['PWD'] = (
-            spawn.cwd
-        )  # a shell keeps a path with symbolic links when it is told so, and sets PWD anyway
         mark = marks.mark_range(self._owner)[0] + number
         script = f'{set_mark(mark)}{spawn.preamble}{READ_LINE if by_file else LINE}'
         program = _program(spawn.shell) or '/bin/sh'
@@ -262,7 +261,7 @@ class LocalProcesses(Processes):
                     stdout=writes[0],
                     stderr=writes[1],
                     cwd=spawn.cwd,
-                    env=environment,
+                    env=self._variables(spawn),
                     start_new_session=True,
                 )
             except (OSError, ValueError) as error:
@@ -279,6 +278,16 @@ class LocalProcesses(Processes):
             stdin=stdin,
         )
 
+    def _variables(self, spawn: Spawn) -> Mapping[str, str] | Mapping[bytes, bytes] | None:
+        """The environment of a command; `None` for this process' as it is."""
+        # PWD: a shell keeps a path with symbolic links when it is told so, and sets the variable anyway.
+        variables = self._env if spawn.env is None else spawn.env
+        if variables is not None:
+            return {**variables, 'PWD': spawn.cwd}
+        if os.environ.get('PWD') == spawn.cwd:
+            return None
+        return {**os.environb, b'PWD': os.fsencode(spawn.cwd)}
+
     # -- waiting and reading
 
     async def wait(
@@ -291,6 +300,12 @@ class LocalProcesses(Processes):
     ) -> bool:
         local = self._local(process)
         deadline = None if timeout is None else time.monotonic() + timeout
+        if not local.log and await self._brief(local, timeout) and on_bytes is None:
+            # The way of most commands, short of the cost of two generators.
+            for stream, data in _left(local):
+                local.kept[stream] += data
+            if not local.pipes:
+                return True
         if not local.log:
             chunks = self.stream(local, deadline=deadline, cancelled=cancelled)
             async with contextlib.aclosing(chunks):
@@ -304,6 +319,20 @@ class LocalProcesses(Processes):
                 else:
                     return local.exit_code is not None
         return await self._wait_detached(local, deadline, on_bytes, cancelled)
+
+    async def _brief(self, process: LocalProcess, timeout: float | None) -> bool:
+        """Give a new command a moment to end before its output is looked at; whether it has."""
+        if process.brief or process.pidfd < 0 or process.reading:
+            return False
+        process.brief = process.reading = True
+        try:
+            with self._own_pidfd(process) as ended:
+                await readable([ended], BRIEF if timeout is None else min(BRIEF, timeout))
+        finally:
+            process.reading = False
+            if self._closed:
+                _close_descriptors(process)
+        return self._poll(process)
 
     async def _wait_detached(
         self,
@@ -386,12 +415,8 @@ class LocalProcesses(Processes):
         self, process: LocalProcess, deadline: float | None
     ) -> AsyncGenerator[tuple[StreamType, bytes]]:
         """What an ended command has left in its pipes."""
-        for stream in STREAMS:
-            # What is there now belongs to it, however much its children add meanwhile.
-            left = _waiting(process, stream)
-            while left > 0 and (data := _take(process, stream, left)):
-                left -= len(data)
-                yield stream, data
+        for stream, data in _left(process):
+            yield stream, data
         end = min(time.monotonic() + DRAIN, deadline or float('inf'))
         quiet = False
         while process.pipes and not quiet and time.monotonic() < end:
@@ -728,14 +753,20 @@ def _take(process: LocalProcess, stream: StreamType, limit: int = CHUNK) -> byte
     return data
 
 
+def _left(process: LocalProcess) -> Iterator[tuple[StreamType, bytes]]:
+    """What an ended command has left: what is there now belongs to it, however much its children add meanwhile."""
+    for stream in STREAMS:
+        left = _waiting(process, stream) + 1  # and the read that finds the end of the file
+        while left > 0 and (data := _take(process, stream, left)):
+            left -= len(data)
+            yield stream, data
+
+
 def _waiting(process: LocalProcess, stream: StreamType) -> int:
     descriptor = process.pipes.get(stream)
     if descriptor is None:
         return 0
-    # At least one byte, so that the read which finds the end of the file takes place.
-    return max(
-        1, int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
-    )
+    return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def _given_up(deadline: float | None, cancelled: Flag | None) -> bool:
