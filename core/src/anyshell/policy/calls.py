@@ -251,6 +251,8 @@ class Search:
             inner = replace(inner, certain=False)
         elif command.kind == 'coproc':
             inner = replace(inner, stdin='unknown', certain=False)
+            if command.name:
+                self.run([static(command.name, command.span)], situation, command.span)
         elif command.kind != '{':
             inner = replace(inner, certain=False)
         if command.kind in {'for', 'select'} and command.name:

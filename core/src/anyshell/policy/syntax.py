@@ -31,6 +31,8 @@ class NotUnderstood(Exception):  # noqa: N818  # it is a finding about the line,
         super().__init__(message)
         self.message = message
         self.place = place
+        # Whether the shell itself would notice only when it gets there, as with the text of back-ticks.
+        self.deferred = False
 
 
 @dataclass(slots=True)
@@ -108,9 +110,11 @@ _NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _TARGET = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\+?', re.DOTALL)
 _DESCRIPTOR_NAME = re.compile(r'\{[A-Za-z_][A-Za-z0-9_]*(\[.*\])?\}', re.DOTALL)
 _KEYWORD = re.compile(r'[a-z]+|\[\[|[!{}]')
+_SUBSCRIPTED = re.compile(r'[A-Za-z_][A-Za-z0-9_]*\[')
 _UNARY = re.compile(r'-[A-Za-z]')
 _SCAN_RUN = re.compile(r'[^\\\'"`$<>(){}\[\]]+')
 _HARMLESS_QUOTES = re.compile(r"'[^'\"$`\\}\n]*'")
+_ESCAPED_META = re.compile(r'\\[;&|<>()\'"`\\]')
 _BREAKS = frozenset(' \t\n;&|<>()')
 _SPECIAL_PARAMETERS = frozenset('@*#?-$!0123456789')
 _NUMBERS = frozenset('#?$')
@@ -171,6 +175,8 @@ class Reader:
         self.pending: list[_HereDocument] = []
         self.continued = '\\\n' in text
         self.closer = ''
+        self.strict = False
+        self.opening = -1
         self.memo: dict[int, tuple[bool, int, list[Substitution]]] = {}
         # What runs code that no one can see here, and the variables that expansions set.
         self.hidden: list[tuple[str, Span]] = []
@@ -273,7 +279,7 @@ class Reader:
         parts: list[Part] = []
         subs: list[Substitution] = []
         plain = ''
-        token: str | None = '' if first or assigning or mode == 'array' else None
+        token: str | None = '' if first or assigning or mode in {'array', 'strict'} else None
         target: tuple[str, str | None, int] | None = None
         subscript: str | None = None
         array = False
@@ -319,12 +325,12 @@ class Reader:
                 at += 1
                 plain += '='
                 token += '='
-                if match is None or not (first or assigning):
+                if match is None or not (first or assigning or mode == 'strict'):
                     continue
                 if not self.bash and (token.endswith('+=') or subscript is not None):
                     raise self.fail(f'`{token}` {_BASH_ONLY}', start)
                 after = self._skip(at)
-                if self._char(after) == '(':
+                if self._char(after) == '(' and mode != 'strict':
                     if not self.bash:
                         raise self.fail(f'an array {_BASH_ONLY}', start)
                     parts.append(('u', plain))
@@ -332,7 +338,7 @@ class Reader:
                     self.at = after + 1
                     self._array(subs)
                     at, array = self.at, True
-                if first:
+                if first or mode == 'strict':
                     # What follows is the value: the name is not part of the word's value.
                     target = (match[1], subscript, len(token))
                     parts.clear()
@@ -461,7 +467,7 @@ class Reader:
             )
         else:
             reader = self._inside(start + 1, close)
-        subs.append(Substitution('`', reader.script(), self.place(start, self.at)))
+        subs.append(Substitution('`', reader.deferred(), self.place(start, self.at)))
         self._operator('`', start)
         self._adopt(reader)
         self.depth -= 1
@@ -497,6 +503,8 @@ class Reader:
         self._deeper()
         pending, self.pending = self.pending, []
         closer, self.closer = self.closer, ')'
+        self._blanks()
+        self.opening = self.at
         commands = self._list(')')
         if self._peek() != ')':
             raise self.fail('a ( is never closed', start)
@@ -603,7 +611,7 @@ class Reader:
                     close = self.at
                     self._deeper()
                     reader = self._inside(at + 1, close - 1)
-                    commands = reader.script()
+                    commands = reader.deferred()
                     self._adopt(reader)
                     self.depth -= 1
                 else:
@@ -647,6 +655,8 @@ class Reader:
         if not name and (char := self._char(at)) in _SPECIAL_PARAMETERS and char:
             name = char
             self.at = at + 1
+            if char == '$' and self._char(self.at) == '$':
+                self.at += 1  # bash takes `$$` as a pair even here, so that a `{` behind it opens nothing
             while name.isdigit() and (char := self._peek()).isdigit():
                 name += char
                 self.at += 1
@@ -773,6 +783,9 @@ class Reader:
                 word = self._word(mode='array')
                 if not isinstance(word, Word):
                     raise self.fail('an array is never closed', start)
+                if self.closer and _ESCAPED_META.search(word.raw):
+                    # bash 5.2 writes the commands of `$(…)` anew before it runs them, and loses these backslashes.
+                    raise self.fail('an array in `$(…)` holds an escaped character', word.span[0])
                 subs += word.substitutions
 
     # Here-documents
@@ -880,6 +893,8 @@ class Reader:
         target = self._word()
         if not isinstance(target, Word):
             raise self.fail(f'`{operator}` has no target')
+        if operator not in {'<&', '>&'} and self._is_descriptor(target):
+            raise self.fail(f'`{operator}` has no target')
         redirect = Redirect(operator, descriptor, target, self.place(start, self.at))
         if not self.bash and operator == '>&' and not target.raw.isdigit():
             raise self.fail(f'`>&` with a file {_BASH_ONLY}', start)
@@ -898,13 +913,16 @@ class Reader:
                 text += part
             elif kind in 'vV' and '{' not in target.raw:
                 text += '$' + part
+            elif not any(char in target.raw for char in '\'"\\'):
+                # Nothing is expanded here: the end is named by the text as it stands.
+                text = target.raw
+                break
             else:
                 raise NotUnderstood('the end of a here-document is named by an expansion', redirect.span)
         if '\n' in text:
-            raise NotUnderstood('the end of a here-document holds a newline', redirect.span)
+            # No line can be equal to it.
+            raise NotUnderstood('a here-document has no end', redirect.span)
         quoted = any(char in target.raw.replace('\\\n', '') for char in '\'"\\')
-        if '$' in text and quoted:
-            raise NotUnderstood('the end of a here-document holds both quotes and `$`', redirect.span)
         redirect.target = Word(target.raw, (('q', text),), target.span)
         return _HereDocument(redirect, text, quoted, redirect.operator == '<<-')
 
@@ -957,6 +975,14 @@ class Reader:
             raise NotUnderstood('a here-document has no end', self.pending[0].redirect.span)
         return commands
 
+    def deferred(self) -> Sequence:
+        """Read the whole text as a program that the shell parses only when it runs it."""
+        try:
+            return self.script()
+        except NotUnderstood as error:
+            error.deferred = True
+            raise
+
     def _list(self, closer: str, *, needed: bool = False) -> Sequence:
         """Read commands up to `closer`, a keyword that ends a list, or the end of the text."""
         items: Sequence = []
@@ -1005,7 +1031,13 @@ class Reader:
 
     def _pipeline(self) -> Pipeline:
         self._deeper()
+        start = self._skip(self.at)
         pipeline = Pipeline([], self._prefixes())
+        if start == self.opening and pipeline.keywords[:1] == ['time'] and self.bash:
+            # Right behind `$(`, bash 5.2 takes `time` for a program at first: only a simple command is read the same way.
+            if self._peek() == '(' or self._keyword():
+                raise self.fail('`time` right behind `$(` times only simple commands')
+            self.strict = True
         if pipeline.keywords and self._ends_command():
             self.depth -= 1
             return pipeline
@@ -1293,19 +1325,28 @@ class Reader:
         begin = self.at
         command = Compound('coproc', self.place(start, start))
         self._deeper()
-        if self._keyword() in _RESERVED - {'in'} or self._char(self.at) == '(':
+        word = self._keyword()
+        if word in _COMPOUND or self._char(self.at) == '(':
             body = self._command(first=True)
+        elif word and word != 'time':
+            raise self.fail(f'`{word}` does not belong here')
         else:
             word = self._word(first=True)
             compound = False
             if isinstance(word, Word):
                 char = self._blanks()
-                compound = (char == '(' and self._char(self._skip_blanks(self.at + 1)) != ')') or self._keyword() in _COMPOUND
+                second = self._keyword()
+                compound = char == '(' or second in _COMPOUND
+                if (second and second != 'time' and not compound) or self._after_keyword(']]') > 0:
+                    raise self.fail(f'`{second or "]]"}` does not belong here')
             if compound:
                 body = self._command(first=True)
             else:
                 self.at = begin
                 body = self._simple()
+                if self.closer:
+                    # bash 5.2 writes the commands of `$(…)` anew before it runs them: `coproc x` becomes `coproc COPROC x`.
+                    command.name = 'COPROC'
         self.depth -= 1
         command.bodies.append([AndOr([Pipeline([body], [])])])
         command.span = self.place(start, self.at)
@@ -1349,12 +1390,15 @@ class Reader:
             self._test(command)
             self.depth -= 1
             return
+        if self._after_keyword(']]') > 0:
+            raise self.fail('an operand of `[[` is missing')
         left = self._plain_word('an operand of `[[`')
         command.words.append(left)
         char = self._test_blanks()
         if not char or char in ')&|' or self._after_keyword(']]') > 0:
             return
         if _UNARY.fullmatch(left.raw):
+            self._blanks()
             operand = self._plain_word('an operand of `[[`')
             command.words.append(operand)
             command.tests.append((left.raw, operand, operand))
@@ -1367,6 +1411,8 @@ class Reader:
             if operator not in _BINARY:
                 raise self.fail(f'`{operator}` is no operator of `[[`')
         self._blanks()
+        if self._after_keyword(']]') > 0:
+            raise self.fail('an operand of `[[` is missing')
         mode = 'regex' if operator == '=~' else 'pattern' if operator in {'=', '==', '!='} else ''
         right = self._word(mode=mode)
         if not isinstance(right, Word):
@@ -1381,6 +1427,8 @@ class Reader:
         assignments: list[Assignment] = []
         redirects: list[Redirect] = []
         assigning = False
+        # Where a redirection follows an assignment, bash reads neither `name[…]` nor `name=(…)` in what comes next.
+        strict, self.strict = self.strict, False
         while True:
             char = self._blanks()
             if not char or char in '\n;|)':
@@ -1393,11 +1441,12 @@ class Reader:
             if char in '&<>':
                 if self._starts_redirect():
                     assigning = False
+                    strict = strict or bool(assignments)
                     self._redirect('', begin, redirects)
                     continue
                 if char == '&':
                     break
-            word = self._word(first=not words, assigning=assigning)
+            word = self._word(first=not words and not strict, assigning=assigning, mode='' if words or not strict else 'strict')
             if isinstance(word, Assignment):
                 assignments.append(word)
                 continue
@@ -1406,9 +1455,12 @@ class Reader:
             if self._is_descriptor(word) and self._starts_redirect():
                 self._redirect(word.literal, begin, redirects)
                 assigning = False
+                strict = strict or bool(assignments)
                 continue
             if not words:
-                assigning = word.raw in _ASSIGNING
+                if strict and _SUBSCRIPTED.match(word.raw):
+                    raise self.fail('a `[` behind a redirection is read in different ways', begin)
+                assigning = word.raw in _ASSIGNING and not strict
                 if not self.bash and word.raw == 'function':
                     raise self.fail(f'`function` {_BASH_ONLY}')
             words.append(word)
