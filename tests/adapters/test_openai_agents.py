@@ -1,14 +1,35 @@
 """OpenAI Agents SDK: the contract, and what only this framework has."""
 
+import asyncio
+import dataclasses
+import json
+import os
+import subprocess
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 
 import agents
-from agents import Agent, OpenAIResponsesModel, Runner
+import pytest
+from agents import (
+    Agent,
+    ModelBehaviorError,
+    OpenAIChatCompletionsModel,
+    OpenAIResponsesModel,
+    RunConfig,
+    Runner,
+    RunState,
+    ToolCallOutputItem,
+    UserError,
+    function_tool,
+)
 from openai import AsyncOpenAI
 
-from anyshell.testing import AdapterContract
-from openai_agents_anyshell import ShellTools
+from anyshell import OptionError, ShellSession
+from anyshell.testing import AdapterContract, OpenAIServer
+from openai_agents_anyshell import CommandOutput, ShellTools
+
+NAP = f'sleep 42{os.getpid()}.5'
 
 agents.set_tracing_disabled(True)
 
@@ -16,6 +37,25 @@ agents.set_tracing_disabled(True)
 def agent(base_url: str, shell: ShellTools, kind: Any = OpenAIResponsesModel) -> Agent:
     client = AsyncOpenAI(base_url=base_url, api_key='any')
     return Agent(name='Tester', model=kind('gpt-5.2', client), tools=shell.tools())
+
+
+def running(command: str) -> bool:
+    listed = subprocess.run(['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True)
+    return command in listed.stdout
+
+
+async def is_gone(command: str) -> bool:
+    """Whether it goes within a second: the SDK returns from a cancelled run before its tools have."""
+    for _ in range(20):
+        if not running(command):
+            return True
+        await asyncio.sleep(0.05)
+    return False
+
+
+async def exists(path: Path) -> None:
+    while not os.path.exists(path):  # noqa: ASYNC110, ASYNC240  (it waits for a file)
+        await asyncio.sleep(0.02)
 
 
 class TestContract(AdapterContract):
@@ -43,3 +83,410 @@ class TestContract(AdapterContract):
                     yield event
             finally:
                 result.cancel()
+
+
+# -- the wire
+
+
+@pytest.mark.parametrize('kind', [OpenAIChatCompletionsModel, OpenAIResponsesModel])
+@pytest.mark.parametrize('streamed', [False, True])
+async def test_both_apis_of_openai_plain_and_streamed(
+    kind: Any, streamed: Any, tmp_path: Path
+) -> None:
+    with OpenAIServer([[('run_command', {'command': 'echo hi'})], 'It said hi.']) as server:
+        async with ShellTools(cwd=tmp_path) as shell:
+            if streamed:
+                result: Any = Runner.run_streamed(agent(server.base_url, shell, kind), 'Go.')
+                async for _ in result.stream_events():
+                    pass
+            else:
+                result = await Runner.run(agent(server.base_url, shell, kind), 'Go.')
+
+    assert result.final_output == 'It said hi.'
+    assert server.tool_results() == ('[stdout]\nhi\n',)
+    assert [request.stream for request in server.requests] == [streamed, streamed]
+
+
+# -- the tools
+
+
+async def test_block_is_what_bounds_directory_and_jobs(tmp_path: Path) -> None:
+    (tmp_path / 'below').mkdir()
+    turns = [
+        [('run_command', {'command': 'cd below'})],
+        [('start_command', {'command': NAP})],
+        'Done.',
+        [('run_command', {'command': 'pwd'}), ('check_command', {'command_id': 'j1'})],
+        'Done.',
+    ]
+    with OpenAIServer(turns) as server:
+        async with ShellTools(cwd=tmp_path, persist_cwd=True) as shell:
+            await Runner.run(agent(server.base_url, shell), 'First.')
+            alive = running(NAP)
+            await Runner.run(agent(server.base_url, shell), 'Second.')
+
+    directory, job = server.tool_results()
+    assert alive
+    assert directory == f'[stdout]\n{tmp_path}/below\n'
+    assert job.startswith('[status: running]')
+    assert not running(NAP)
+
+
+def test_session_takes_no_settings_beside_it() -> None:
+    with ShellSession() as session, pytest.raises(OptionError, match='session'):
+        ShellTools(session=session, persist_cwd=True)
+
+
+async def test_broken_json_is_explained_and_does_not_end_the_run(tmp_path: Path) -> None:
+    turns = [
+        [('run_command', '{"command": ')],
+        [('run_command', '')],
+        [('run_command', {'command': 'echo hi'})],
+        'Done.',
+    ]
+    with OpenAIServer(turns) as server:
+        async with ShellTools(cwd=tmp_path) as shell:
+            await Runner.run(agent(server.base_url, shell), 'Go.')
+
+    broken, empty, good = server.tool_results()
+    assert broken.startswith('[Error: invalid arguments for run_command: ')
+    assert empty.startswith('[Error: invalid arguments for run_command: ')
+    assert good == '[stdout]\nhi\n'
+
+
+async def test_facts_travel_beside_the_text_and_through_a_state(tmp_path: Path) -> None:
+    calls = [('run_command', {'command': 'exit 3'}), ('run_command', {'command': 'touch x'})]
+    with OpenAIServer([calls]) as server:
+        async with ShellTools(cwd=tmp_path, ask_commands=['touch']) as shell:
+            helper = agent(server.base_url, shell)
+            result = await Runner.run(helper, 'Go.')
+            text = json.dumps(result.to_state().to_json())
+            state = await RunState.from_json(helper, json.loads(text))
+
+    (item,) = (item for item in result.new_items if isinstance(item, ToolCallOutputItem))
+    assert item.custom_data is not None
+    assert item.custom_data['exit_code'] == 3
+    assert item.custom_data['cwd'] == str(tmp_path)
+    assert '"exit_code": 3' in text
+    assert state.get_interruptions()
+
+
+# -- approvals
+
+
+async def paused(server: OpenAIServer, shell: ShellTools) -> tuple[Agent, Any, RunState]:
+    """Run until the pause, then send the state through JSON."""
+    helper = agent(server.base_url, shell)
+    result = await Runner.run(helper, 'Go.')
+    state = await RunState.from_json(helper, json.loads(json.dumps(result.to_state().to_json())))
+    return helper, result, state
+
+
+async def test_ask_pauses_the_run_and_says_why(tmp_path: Path) -> None:
+    with OpenAIServer([[('run_command', {'command': 'touch x'})]]) as server:
+        async with ShellTools(cwd=tmp_path, ask_commands=['touch']) as shell:
+            _, result, state = await paused(server, shell)
+            (asked,) = (shell.request(item) for item in result.interruptions)
+            (again,) = (shell.request(item) for item in state.get_interruptions())
+
+    assert asked['command'] == 'touch x'
+    assert 'touch' in asked['part']
+    assert 'touch' in asked['reason']
+    assert (asked['tool'], asked['rule']) == ('run_command', 'ask_commands')
+    assert again == asked
+    assert os.listdir(tmp_path) == []
+
+
+async def test_approved_command_runs_with_directory_and_jobs_from_before_the_pause(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / 'below').mkdir()
+    turns = [
+        [('run_command', {'command': 'cd below'})],
+        [('start_command', {'command': NAP})],
+        [('run_command', {'command': 'touch x'})],
+        [('check_command', {'command_id': 'j1'})],
+        'Done.',
+    ]
+    with OpenAIServer(turns) as server:
+        async with ShellTools(cwd=tmp_path, persist_cwd=True, ask_commands=['touch']) as shell:
+            helper, _, state = await paused(server, shell)
+            state.approve(state.get_interruptions()[0])
+            result = await Runner.run(helper, state)
+
+    assert result.final_output == 'Done.'
+    assert (tmp_path / 'below/x').exists()
+    assert server.tool_results()[-1].startswith('[status: running]')
+    assert not running(NAP)
+
+
+async def test_refusal_reaches_the_model_with_its_message(tmp_path: Path) -> None:
+    with OpenAIServer([[('run_command', {'command': 'touch x'})], 'Then not.']) as server:
+        async with ShellTools(cwd=tmp_path, ask_commands=['touch']) as shell:
+            helper, _, state = await paused(server, shell)
+            state.reject(state.get_interruptions()[0], rejection_message='Not on a Friday.')
+            result = await Runner.run(helper, state)
+
+    assert result.final_output == 'Then not.'
+    assert server.tool_results() == ('Not on a Friday.',)
+    assert os.listdir(tmp_path) == []
+
+
+async def test_edited_command_runs_and_the_model_is_told(tmp_path: Path) -> None:
+    with OpenAIServer([[('run_command', {'command': 'touch x'})], 'Done.']) as server:
+        async with ShellTools(cwd=tmp_path, ask_commands=['touch']) as shell:
+            helper, _, state = await paused(server, shell)
+            (item,) = state.get_interruptions()
+            shell.edit(item, 'touch y; echo made')
+            state.approve(item)
+            await Runner.run(helper, state)
+
+    assert os.listdir(tmp_path) == ['y']
+    assert server.tool_results() == (
+        "[A person changed the command; this ran: 'touch y; echo made']\n[stdout]\nmade\n",
+    )
+
+
+async def test_edited_command_is_judged_again(tmp_path: Path) -> None:
+    (tmp_path / 'kept').touch()
+    with OpenAIServer([[('run_command', {'command': 'touch x'})], 'Done.']) as server:
+        async with ShellTools(
+            cwd=tmp_path, ask_commands=['touch'], denied_commands=['rm']
+        ) as shell:
+            helper, _, state = await paused(server, shell)
+            (item,) = state.get_interruptions()
+            shell.edit(item, 'rm kept')
+            state.approve(item)
+            await Runner.run(helper, state)
+
+    assert "Command 'rm' is denied." in server.tool_results()[0]
+    assert os.listdir(tmp_path) == ['kept']
+
+
+async def test_command_that_was_changed_in_the_state_is_refused_by_the_sdk(tmp_path: Path) -> None:
+    with OpenAIServer([[('run_command', {'command': 'touch x'})]]) as server:
+        async with ShellTools(cwd=tmp_path, ask_commands=['touch']) as shell:
+            helper = agent(server.base_url, shell)
+            result = await Runner.run(helper, 'Go.')
+            text = json.dumps(result.to_state().to_json()).replace('touch x', 'rm x')
+            state = await RunState.from_json(helper, json.loads(text))
+            (item,) = state.get_interruptions()
+            with pytest.raises(ModelBehaviorError):
+                state.approve(item)
+
+    assert os.listdir(tmp_path) == []
+
+
+async def test_request_is_there_for_a_call_with_broken_json_too(tmp_path: Path) -> None:
+    # Where something can be asked, the SDK pauses for such a call without asking the tool.
+    with OpenAIServer([[('run_command', '{"command": ')], 'Done.']) as server:
+        async with ShellTools(cwd=tmp_path, ask_commands=['touch']) as shell:
+            helper, _, state = await paused(server, shell)
+            (item,) = state.get_interruptions()
+            asked = shell.request(item)
+            state.approve(item)
+            await Runner.run(helper, state)
+
+    assert (asked['tool'], asked['command']) == ('run_command', '')
+    assert server.tool_results()[0].startswith('[Error: invalid arguments for run_command: ')
+
+
+async def test_several_asks_in_one_turn_and_other_calls_run_meanwhile(tmp_path: Path) -> None:
+    calls = [
+        ('run_command', {'command': 'touch a'}, 'c1'),
+        ('run_command', {'command': 'echo meanwhile'}, 'c2'),
+        ('run_command', {'command': 'touch b'}, 'c3'),
+    ]
+    with OpenAIServer([calls, 'Done.']) as server:
+        async with ShellTools(cwd=tmp_path, ask_commands=['touch']) as shell:
+            helper, _, state = await paused(server, shell)
+            first, second = state.get_interruptions()
+            state.approve(first)
+            state.reject(second, rejection_message='No b.')
+            await Runner.run(helper, state)
+
+    assert os.listdir(tmp_path) == ['a']
+    results = server.requests[-1].tool_results
+    assert (results['c2'], results['c3']) == ('[stdout]\nmeanwhile\n', 'No b.')
+
+
+async def test_always_approve_asks_no_more_and_deny_still_wins(tmp_path: Path) -> None:
+    turns = [
+        [('run_command', {'command': 'touch a'})],
+        [('run_command', {'command': 'touch b'})],
+        [('run_command', {'command': 'touch c; rm a'})],
+        'Done.',
+    ]
+    with OpenAIServer(turns) as server:
+        async with ShellTools(
+            cwd=tmp_path, ask_commands=['touch'], denied_commands=['rm']
+        ) as shell:
+            helper, _, state = await paused(server, shell)
+            state.approve(state.get_interruptions()[0], always_approve=True)
+            result = await Runner.run(helper, state)
+
+    assert result.final_output == 'Done.'
+    assert sorted(os.listdir(tmp_path)) == ['a', 'b']
+    assert "Command 'rm' is denied." in server.tool_results()[-1]
+
+
+async def test_tool_without_its_needs_approval_does_not_run_what_has_to_be_asked(
+    tmp_path: Path,
+) -> None:
+    with OpenAIServer([[('run_command', {'command': 'touch x'})], 'Done.']) as server:
+        async with ShellTools(cwd=tmp_path, ask_commands=['touch']) as shell:
+            tools = [dataclasses.replace(tool, needs_approval=False) for tool in shell.tools()]
+            helper = agent(server.base_url, shell)
+            helper.tools = list(tools)
+            await Runner.run(helper, 'Go.')
+
+    assert 'Nobody is there to approve it' in server.tool_results()[0]
+    assert os.listdir(tmp_path) == []
+
+
+# -- live output
+
+
+async def test_output_comes_by_callback_and_iterator_while_the_command_runs(tmp_path: Path) -> None:
+    command = 'echo one; echo two; until test -e go; do sleep 0.02; done; echo three'
+    called: list[CommandOutput] = []
+
+    def on_output(piece: CommandOutput) -> None:
+        called.append(piece)
+        (tmp_path / 'go').touch()  # so it goes on only when this was seen
+
+    with OpenAIServer([[('run_command', {'command': command}, 'c1')], 'Done.']) as server:
+        async with ShellTools(cwd=tmp_path, on_output=on_output) as shell:
+
+            async def listen() -> list[CommandOutput]:
+                return [piece async for piece in shell.output()]
+
+            listening = asyncio.create_task(listen())
+            await asyncio.sleep(0)
+            await Runner.run(agent(server.base_url, shell), 'Go.')
+        iterated = await listening
+
+    assert ''.join(piece.text for piece in called) == 'one\ntwo\nthree\n'
+    assert {(piece.call_id, piece.stream) for piece in called} == {('c1', 'stdout')}
+    assert 2 <= len(called) <= 3
+    assert iterated == called
+
+
+async def test_async_callback_is_awaited(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    async def on_output(piece: CommandOutput) -> None:
+        await asyncio.sleep(0)
+        seen.append(piece.text)
+
+    with OpenAIServer([[('run_command', {'command': 'seq 3'})], 'Done.']) as server:
+        async with ShellTools(cwd=tmp_path, on_output=on_output) as shell:
+            await Runner.run(agent(server.base_url, shell), 'Go.')
+
+    assert ''.join(seen) == '1\n2\n3\n'
+
+
+# -- endings
+
+
+async def test_cancelled_command_is_ended_while_the_block_is_still_open(tmp_path: Path) -> None:
+    with OpenAIServer([[('run_command', {'command': f'touch begun; {NAP}'})]]) as server:
+        async with ShellTools(cwd=tmp_path) as shell:
+            task = asyncio.create_task(Runner.run(agent(server.base_url, shell), 'Go.'))
+            await exists(tmp_path / 'begun')
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            gone = await is_gone(NAP)
+
+    assert gone
+
+
+async def test_cancelled_stream_ends_the_command_while_the_block_is_still_open(
+    tmp_path: Path,
+) -> None:
+    with OpenAIServer([[('run_command', {'command': f'touch begun; {NAP}'})]]) as server:
+        async with ShellTools(cwd=tmp_path) as shell:
+            result = Runner.run_streamed(agent(server.base_url, shell), 'Go.')
+
+            async def read() -> None:
+                async for _ in result.stream_events():
+                    pass
+
+            reading = asyncio.create_task(read())
+            await exists(tmp_path / 'begun')
+            result.cancel()
+            await reading
+            gone = await is_gone(NAP)
+
+    assert gone
+
+
+async def test_sibling_tool_that_raises_ends_the_command(tmp_path: Path) -> None:
+    @function_tool(failure_error_function=None)
+    async def fail() -> None:
+        await exists(tmp_path / 'begun')
+        raise ZeroDivisionError
+
+    calls = [('run_command', {'command': f'touch begun; {NAP}'}), ('fail', {})]
+    with OpenAIServer([calls]) as server:
+        async with ShellTools(cwd=tmp_path) as shell:
+            helper = agent(server.base_url, shell)
+            helper.tools.append(fail)
+            with pytest.raises(UserError):
+                await Runner.run(helper, 'Go.')
+            gone = await is_gone(NAP)
+
+    assert gone
+
+
+# -- traces
+
+
+class Spans(agents.TracingProcessor):
+    """Keeps what is exported."""
+
+    def __init__(self) -> None:
+        self.exported: list[dict[str, Any]] = []
+
+    def on_trace_start(self, trace: Any) -> None: ...
+    def on_trace_end(self, trace: Any) -> None: ...
+    def on_span_start(self, span: Any) -> None: ...
+    def shutdown(self) -> None: ...
+    def force_flush(self) -> None: ...
+
+    def on_span_end(self, span: Any) -> None:
+        self.exported.append(span.export())
+
+
+@pytest.mark.parametrize('content', [False, True])
+async def test_span_shows_facts_and_the_command_only_with_content(
+    content: Any, tmp_path: Path
+) -> None:
+    spans = Spans()
+    agents.set_trace_processors([spans])
+    agents.set_tracing_disabled(False)
+    calls = [
+        ('run_command', {'command': 'echo secret-word; exit 3'}),
+        ('run_command', {'command': 'rm x'}),
+    ]
+    try:
+        with OpenAIServer([calls, 'Done.']) as server:
+            async with ShellTools(
+                cwd=tmp_path, env={'PATH': os.environ['PATH'], 'TOKEN': 'hush'}
+            ) as shell:
+                config = RunConfig(trace_include_sensitive_data=content)
+                await Runner.run(agent(server.base_url, shell), 'Go.', run_config=config)
+    finally:
+        agents.set_tracing_disabled(True)
+        agents.set_trace_processors([])
+
+    found = [
+        span['span_data'] for span in spans.exported if span['span_data'].get('name') == 'anyshell'
+    ]
+    ran, denied = sorted((data['data'] for data in found), key=lambda facts: facts['decision'])
+    assert (ran['exit_code'], ran['timed_out'], ran['truncated']) == (3, False, False)
+    assert ran['duration_seconds'] > 0
+    assert (denied['decision'], denied['rule']) == ('deny', 'denied_commands')
+    assert ('secret-word' in json.dumps(spans.exported)) is content
+    assert 'hush' not in json.dumps(spans.exported)

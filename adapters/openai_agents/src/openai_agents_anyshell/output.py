@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from anyshell import StreamChunk
+
 WAITING = 256
 """Pieces that wait for a listener; of one that is slower the oldest are dropped."""
 
@@ -37,14 +39,18 @@ class Listeners:
         self._callback = callback
         self._queues: dict[asyncio.Queue[CommandOutput | None], asyncio.AbstractEventLoop] = {}
 
-    def __bool__(self) -> bool:
-        return self._callback is not None or bool(self._queues)
+    def listener(self, call_id: str) -> Callable[[StreamChunk], Awaitable[None]] | None:
+        """What takes in the output of a call; `None` when nobody listens, so that it costs nothing."""
+        if self._callback is None and not self._queues:
+            return None
 
-    async def tell(self, piece: CommandOutput) -> None:
-        """Pass a piece on."""
-        if self._callback is not None and inspect.isawaitable(answer := self._callback(piece)):
-            await answer
-        self._put(piece)
+        async def tell(chunk: StreamChunk) -> None:
+            piece = CommandOutput(call_id, chunk.data, chunk.stream_type)
+            if self._callback is not None and inspect.isawaitable(answer := self._callback(piece)):
+                await answer
+            self._put(piece)
+
+        return tell
 
     def _put(self, piece: CommandOutput | None) -> None:
         def put(queue: asyncio.Queue[CommandOutput | None]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Self, Unpack, cast
 from weakref import WeakKeyDictionary
 
@@ -11,7 +11,8 @@ import agents
 from agents import FunctionTool, RunContextWrapper, ToolApprovalItem, custom_span
 from agents.tool import FunctionToolCustomDataContext
 from agents.tool_context import ToolContext
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
+from pydantic_core import from_json
 
 from anyshell import (
     ApprovalRequired,
@@ -71,6 +72,12 @@ class ShellTools:
         self.session = session or ShellSession(
             ShellOptions(**options), sandbox=sandbox, policy=policy
         )
+        settings = self.session.options
+        # Where nothing can be asked the SDK is not told to ask: it would pause for a call with broken JSON.
+        self._asks = settings.on_ask == 'ask' and bool(
+            session or policy or settings.ask_commands or settings.unresolved == 'ask'
+        )
+        self._edited: dict[str, str] = {}
         self._listeners = Listeners(on_output)
         self._facts: WeakKeyDictionary[RunContextWrapper[Any], dict[str, Any]] = WeakKeyDictionary()
 
@@ -80,10 +87,20 @@ class ShellTools:
 
     def request(self, item: ToolApprovalItem) -> dict[str, Any]:
         """What a person needs to decide about an interruption: `command`, `part`, `reason`, `rule`, as plain data."""
-        tool = next(tool for tool in self.session.tools if tool.name == item.name)
-        arguments = tool.arguments.model_validate_json(item.arguments or '{}')
-        given = arguments.model_dump(exclude_unset=True)
-        return ApprovalRequired(self._verdict(given)).request(tool.name, given)
+        try:
+            given = from_json(item.arguments or '{}')
+        except ValueError:
+            given = None
+        arguments = cast('dict[str, Any]', given) if isinstance(given, dict) else {}
+        return ApprovalRequired(self._verdict(arguments)).request(item.name or '', arguments)
+
+    def edit(self, item: ToolApprovalItem, command: str) -> None:
+        """Have another command run in place of that of an interruption, once it is approved.
+
+        It is judged again, so what the policy denies does not run; the model is told what ran. The SDK has no such
+        answer: an approval is for the arguments that the model gave.
+        """
+        self._edited[item.call_id or ''] = command
 
     def output(self) -> AsyncGenerator[CommandOutput]:
         """The output of all commands from now on, piece by piece while they run, until the block ends."""
@@ -115,7 +132,7 @@ class ShellTools:
             params_json_schema=tool.arguments.model_json_schema(),
             on_invoke_tool=invoke,
             strict_json_schema=False,  # a strict schema has no optional arguments
-            needs_approval=needs_approval,
+            needs_approval=needs_approval if self._asks else False,
             custom_data_extractor=self._extract,
         )
 
@@ -127,26 +144,24 @@ class ShellTools:
             return Reply(tool.wrong_arguments(error), is_error=True)
         # Also for tools that somebody has taken `needs_approval` from. The qualified name, since of a tool in a
         # namespace the plain one is not known.
-        answer = context.is_tool_approved(context.qualified_tool_name, context.tool_call_id)
+        call_id = context.tool_call_id
+        answer = context.is_tool_approved(context.qualified_tool_name, call_id)
+        if (edited := self._edited.pop(call_id, None)) is not None:
+            given = given.model_copy(update={'command': edited})
         try:
-            return await self._run(tool, given, context.tool_call_id, approved=answer is True)
+            reply = await tool.call(
+                given,
+                call_id=call_id,
+                approved=answer is True,
+                on_output=self._listeners.listener(call_id),
+            )
         except CommandDenied as denied:
-            return Reply(str(denied), is_error=True)
+            return Reply(str(denied), denied.facts, is_error=True)
         except ApprovalRequired as ask:
-            return Reply(ask.unanswered(), is_error=True)
-
-    async def _run(
-        self, tool: Tool, arguments: BaseModel, call_id: str, *, approved: bool
-    ) -> Reply:
-        if not self._listeners:
-            return await tool.call(arguments, call_id=call_id, approved=approved)
-        pieces = tool.stream(arguments, call_id=call_id, approved=approved)
-        async with aclosing(pieces):
-            async for piece in pieces:
-                if isinstance(piece, Reply):
-                    return piece
-                await self._listeners.tell(CommandOutput(call_id, piece.data, piece.stream_type))
-        raise AssertionError  # the reply is the last piece
+            return Reply(ask.unanswered(), ask.facts, is_error=True)
+        if edited is not None:
+            reply = replace(reply, text=ApprovalRequired.edited(edited, reply.text))
+        return reply
 
     def _verdict(self, arguments: dict[str, Any]) -> Verdict:
         command = arguments.get('command')
