@@ -152,7 +152,7 @@ class Jobs:
         cancelled = watched(cancelled)
         if cancelled is not None and cancelled.is_set():
             return CommandResult(command=spawn.line, exit_code=None, cancelled=True, cwd=spawn.cwd)
-        process = await self._processes.spawn(spawn)
+        process = await self._processes.spawn(replace(spawn, keep=background))
         keep = False
         ended = False
         try:

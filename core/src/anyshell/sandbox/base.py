@@ -102,6 +102,7 @@ class Spawn:
         env: Exactly these variables; `None` for those that the sandbox has.
         preamble: Shell text of ours that runs before the line (see `cwd.recorder`).
         stdin: Whether standard input stays open for `Processes.send`; otherwise it is at EOF.
+        keep: Whether the command may be detached after it was waited for.
     """
 
     line: str
@@ -110,6 +111,7 @@ class Spawn:
     env: Mapping[str, str] | None = None
     preamble: str = ''
     stdin: bool = False
+    keep: bool = False
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ accident; an exported one would be visible to the command.
 
 What a request sets before it calls a function:
 
-    _as_d   the owner's private directory          _as_n   the command's name 
+    _as_d   the owner's private directory          _as_n   the command's name
     _as_k   its mark                               _as_w   its working directory
     _as_e   shell text that sets its variables     _as_v   the program that gives it a session, or nothing
     _as_s   its shell, _as_f that shell's options  _as_p   what the shell runs, _as_a its name, _as_l the line
@@ -76,7 +76,9 @@ exec $_as_v "$_as_s" $_as_f -c "$_as_p" "$_as_a" "$@"
 }
 _as_cmd() {
 exec 8>&3 3>&- 2>/dev/null 5<&- 6>&- 7>&- 9>&-
-if cd -- "$_as_w"; then
+if [ ! -d "$_as_d" ]; then
+_as_x=lost
+elif cd -- "$_as_w"; then
 unset OLDPWD
 case $_as_i in
 line) printf '%s' "$_as_l" | _as_exec;;

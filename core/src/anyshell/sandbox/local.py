@@ -8,31 +8,25 @@ import os
 import stat
 import sys
 import tempfile
-import time
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from anyshell.errors import (
-    SandboxPathNotFoundError,
-    SandboxTimeoutError,
-    SandboxUnavailable,
-    SessionClosed,
-)
-from anyshell.sandbox.base import ExecutionResult, FileInfo, Spawn, StreamChunk
-from anyshell.sandbox.capture import Decoder, Tail
+from anyshell.errors import SandboxPathNotFoundError, SandboxUnavailable, SessionClosed
+from anyshell.sandbox.base import FileInfo
 from anyshell.sandbox.posix import (
     PathForbidden,
     PathIsDirectory,
     PosixShellSandbox,
     validate_env_keys,
 )
-from anyshell.sandbox.process import STREAMS, LocalProcesses, local_shell
+from anyshell.sandbox.process import LocalProcesses, local_shell
+from anyshell.sandbox.streaming import stream_command
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
     from pathlib import Path
 
-    from anyshell.sandbox.base import Shell
+    from anyshell.sandbox.base import ExecutionResult, Shell, StreamChunk
 
 
 class LocalSandbox(PosixShellSandbox):
@@ -73,39 +67,19 @@ class LocalSandbox(PosixShellSandbox):
         env: dict[str, str] | None = None,
         **kwargs: Any,  # noqa: ARG002 - the spec's
     ) -> AsyncGenerator[StreamChunk | ExecutionResult, None]:
-        deadline = None if timeout is None else time.monotonic() + timeout
-        own = self._processes()
         validate_env_keys(env or {})
-        variables = {**await own.environment(), **env} if env else None
-        spawn = Spawn(  # noqa: S604 - a command line is what this method takes
-            line=command, shell='sh', cwd=await own.resolve(cwd or '.'), env=variables
+        own = self._processes()
+        chunks = stream_command(
+            own,
+            command,
+            timeout=timeout,
+            cwd=await own.resolve(cwd or '.'),
+            env={**await own.environment(), **env} if env else None,
+            limit=self.max_result_bytes,
         )
-        process = await own.spawn(spawn)
-        decoder, tails = Decoder(), {stream: Tail(self.max_result_bytes) for stream in STREAMS}
-        ended = False
-        try:
-            chunks = own.stream(process, deadline=deadline)
-            async with aclosing(chunks):
-                async for stream, data in chunks:
-                    tails[stream].add(data)
-                    if text := decoder.decode(stream, data):
-                        yield StreamChunk(text, stream)
-            ended = process.exit_code is not None
-        finally:
-            # Also when the consumer closes the generator or is cancelled: nobody would wait for the command.
-            if not ended:
-                await own.terminate(process, grace=0.5)
-            await own.forget(process)
-        for stream in STREAMS:
-            if text := decoder.decode(stream, b'', final=True):
-                yield StreamChunk(text, stream)
-        stdout, stderr = tails['stdout'], tails['stderr']
-        if not ended:
-            raise SandboxTimeoutError(timeout, stdout.text(), stderr.text())
-        assert process.exit_code is not None  # noqa: S101 - `ended` says so
-        yield ExecutionResult(
-            process.exit_code, stdout.text(), stderr.text(), truncated=stdout.cut or stderr.cut
-        )
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                yield chunk
 
     async def read_file(self, path: str, **kwargs: Any) -> bytes:  # noqa: ARG002 - the spec's
         return await asyncio.to_thread(_read, self._path(path), path)
@@ -176,7 +150,9 @@ def _write(path: str, content: bytes) -> None:
         stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid == os.geteuid()
     )
     try:
-        descriptor, staged = tempfile.mkstemp(prefix='.anyshell_', dir=folder) if plain else (-1, '')
+        descriptor, staged = (
+            tempfile.mkstemp(prefix='.anyshell_', dir=folder) if plain else (-1, '')
+        )
     except PermissionError:  # the directory takes no new file, the file itself may be writable
         descriptor, staged = -1, ''
     if descriptor < 0:
@@ -186,7 +162,9 @@ def _write(path: str, content: bytes) -> None:
     try:
         with open(descriptor, 'wb') as file:
             file.write(content)
-            os.fchmod(descriptor, 0o666 & ~_umask() if status is None else stat.S_IMODE(status.st_mode))
+            os.fchmod(
+                descriptor, 0o666 & ~_umask() if status is None else stat.S_IMODE(status.st_mode)
+            )
         os.replace(staged, path)
     except BaseException:
         os.unlink(staged)
@@ -212,7 +190,9 @@ def _list(path: str, name: str) -> list[FileInfo]:
                 FileInfo(
                     entry.name,
                     is_dir=entry.is_dir(follow_symlinks=False),
-                    size=None if entry.is_dir(follow_symlinks=False) else entry.stat(follow_symlinks=False).st_size,
+                    size=None
+                    if entry.is_dir(follow_symlinks=False)
+                    else entry.stat(follow_symlinks=False).st_size,
                 )
                 for entry in entries
             ]

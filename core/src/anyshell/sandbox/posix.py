@@ -158,13 +158,9 @@ class PosixShellSandbox(Sandbox, ABC):
                 `PermissionError` where that is why.
             OSError: If what came back is not what was sent.
         """
-        name = shlex.quote(_plain(path))
-        code, reply, noise = await self.run_script(
-            f'[ -e {name} ] || exit {_MISSING}; [ ! -d {name} ] || exit {_DIRECTORY}; '
-            f'[ -r {name} ] || exit {_FORBIDDEN}; base64 < {name}'
-        )
+        code, reply, noise = await self.run_script(reading(path, 'base64'))
         if code:
-            raise _file_error(code, path, noise, f'Failed to read file: {path}')
+            raise file_error(code, path, noise, f'Failed to read file: {path}')
         try:
             return base64.b64decode(reply.translate(None, b' \r\n\t'), validate=True)
         except binascii.Error as error:
@@ -179,36 +175,27 @@ class PosixShellSandbox(Sandbox, ABC):
         Raises:
             OSError: If it can't be written.
         """
-        name = _plain(path)
-        folder, _, base = name.rpartition('/')
-        if not base:
-            raise IsADirectoryError(errno.EISDIR, 'Is a directory', path)
-        staged = f'{folder}/.{_marker()}'
+        name, staged = staging(path)
         encoded = base64.b64encode(content).decode('ascii')
-        source, target = shlex.quote(staged), shlex.quote(name)
-        make = f'mkdir -p {shlex.quote(folder)} || exit 1; ' if folder else ''
-        guard = f'[ ! -d {target} ] || exit {_DIRECTORY}; '
+        source = shlex.quote(staged)
         try:
             if len(encoded) <= PIECE:
                 eof = _marker()
-                begin = f"{guard}{make}base64 -d << '{eof}' > {source} || {{ rm -f {source}; exit 1; }}"
-                script = f'{begin}\n{encoded}\n{eof}\n{_place(source, target)}'
+                script = writing(name, staged, f"base64 -d << '{eof}'", f'{encoded}\n{eof}')
             else:
-                code, _, noise = await self.run_script(f'{guard}{make}: > {source}')
+                code, _, noise = await self.run_script(writing(name, staged, ': <', place=False))
                 if code:
-                    raise _write_error(code, path, noise)
+                    raise write_error(code, path, noise)  # noqa: TRY301 - what was staged goes either way
                 await self._send_pieces(f'{staged}.b', encoded, None, None)
-                script = (
-                    f'base64 -d < {source}.b > {source} || {{ rm -f {source} {source}.b; exit 1; }}; '
-                    f'rm -f {source}.b; {_place(source, target)}'
-                )
+                script = writing(name, staged, f'base64 -d < {source}.b')
+                script = f'{script}; _s=$?; rm -f {source}.b; exit $_s'
             code, _, noise = await self.run_script(script)
         except BaseException:
             # Cancelled or failed half-way: what was staged goes.
             await self.run_script(f'rm -f {source} {source}.b')
             raise
         if code:
-            raise _write_error(code, path, noise)
+            raise write_error(code, path, noise)
 
     async def remove_file(self, path: str, **kwargs: Any) -> None:  # noqa: ARG002 - the spec's
         """Remove a file.
@@ -223,7 +210,7 @@ class PosixShellSandbox(Sandbox, ABC):
             f'[ ! -d {name} ] || [ -h {name} ] || exit {_DIRECTORY}; rm -f {name} || exit {_FORBIDDEN}'
         )
         if code:
-            raise _file_error(code, path, noise, f'Failed to remove file: {path}')
+            raise file_error(code, path, noise, f'Failed to remove file: {path}')
 
     async def list_files(self, path: str, **kwargs: Any) -> list[FileInfo]:  # noqa: ARG002 - the spec's
         """List a directory: hidden entries too; `size` is always `None`.
@@ -270,7 +257,9 @@ class PosixShellSandbox(Sandbox, ABC):
             if code:
                 raise SandboxError(noise or f'the sandbox can not hold the file {path!r}')
 
-    async def run_script(self, script: str, *, timeout: float | None = None) -> tuple[int, bytes, str]:
+    async def run_script(
+        self, script: str, *, timeout: float | None = None
+    ) -> tuple[int, bytes, str]:
         """Run a script of ours.
 
         What a profile or a banner prints around its output does no harm: the output stands between two marks.
@@ -320,6 +309,43 @@ def _plain(path: str) -> str:
     return path if path.startswith('/') else f'./{path}'
 
 
+def reading(path: str, how: str) -> str:
+    """A script that writes a file to standard output by the program `how`, or exits with a code for `file_error`."""
+    name = shlex.quote(_plain(path))
+    return (
+        f'[ -e {name} ] || exit {_MISSING}; [ ! -d {name} ] || exit {_DIRECTORY}; '
+        f'[ -r {name} ] || exit {_FORBIDDEN}; {how} < {name}'
+    )
+
+
+def staging(path: str) -> tuple[str, str]:
+    """The file to write in a form that is safe in a script, and the name of a new file beside it."""
+    name = _plain(path)
+    folder, _, base = name.rpartition('/')
+    if not base:
+        raise IsADirectoryError(errno.EISDIR, 'Is a directory', path)
+    return name, f'{folder}/.{_marker()}'
+
+
+def writing(name: str, staged: str, how: str, document: str = '', *, place: bool = True) -> str:
+    """A script that writes a file, by way of `staged`, with what the command `how` gives.
+
+    Args:
+        name: The file, from `staging`.
+        staged: The file beside it, from `staging`.
+        how: A command whose standard output is the content.
+        document: Its here-document, with the last line.
+        place: Whether the file is moved into place; otherwise only the place is made and tried.
+    """
+    folder = name.rpartition('/')[0]
+    source, target = shlex.quote(staged), shlex.quote(name)
+    make = f'mkdir -p {shlex.quote(folder)} || exit 1; ' if folder.strip('.') else ''
+    begin = f'[ ! -d {target} ] || exit {_DIRECTORY}; {make}'
+    if not place:
+        return f'{begin}: > {source}'
+    return f'{begin}{how} > {source} || {{ rm -f {source}; exit 1; }}\n{document}\n{_place(source, target)}'
+
+
 def _place(source: str, target: str) -> str:
     """Shell text that moves a staged file into place; both names are quoted."""
     return (
@@ -343,7 +369,8 @@ def _left(deadline: float | None, timeout: float | None) -> float | None:
     return left
 
 
-def _file_error(code: int, path: str, noise: str, otherwise: str) -> OSError:
+def file_error(code: int, path: str, noise: str, otherwise: str) -> OSError:
+    """The error for a script that could not read or remove a file."""
     if code == _MISSING:
         return FileNotFoundError(errno.ENOENT, 'No such file or directory', path)
     if code == _DIRECTORY:
@@ -353,7 +380,8 @@ def _file_error(code: int, path: str, noise: str, otherwise: str) -> OSError:
     return FileNotFoundError(noise or otherwise)
 
 
-def _write_error(code: int, path: str, noise: str) -> OSError:
+def write_error(code: int, path: str, noise: str) -> OSError:
+    """The error for a script that could not write a file."""
     if code == _DIRECTORY:
         return IsADirectoryError(errno.EISDIR, 'Is a directory', path)
     return OSError(noise or f'Failed to write file: {path}')

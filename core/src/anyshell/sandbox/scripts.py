@@ -82,6 +82,9 @@ class Channel(ABC):
     max_script: int | None = None
     """The longest script in bytes; `None` when there is no limit."""
 
+    epoch = 0
+    """Grows when a connection is made while there is none: what the far side held may be gone."""
+
     folder = ''
     """A directory on the far side that owners make theirs in; '' for the far side's temporary directory."""
 
@@ -111,7 +114,9 @@ class StreamingChannel(Channel):
     async def call(self, script: str, *, timeout: float) -> bytes:
         code, reply, noise = await self._sandbox.run_script(far.LIBRARY + script, timeout=timeout)
         if code:
-            raise SandboxError(f'a script of ours failed in the sandbox with exit code {code}: {noise or "no message"}')
+            raise SandboxError(
+                f'a script of ours failed in the sandbox with exit code {code}: {noise or "no message"}'
+            )
         return reply
 
 
@@ -129,7 +134,7 @@ class FarProcess(Process):
     spawn: Spawn = field(kw_only=True)
     state: str = field(default='new', kw_only=True)
     kept: dict[StreamType, tuple[int, bytes]] = field(
-        default_factory=lambda: {stream: (0, b'') for stream in STREAMS}, kw_only=True
+        default_factory=lambda: dict.fromkeys(STREAMS, (0, b'')), kw_only=True
     )
     total: dict[StreamType, int] = field(
         default_factory=lambda: dict.fromkeys(STREAMS, 0), kw_only=True
@@ -165,6 +170,7 @@ class ScriptProcesses(Processes):
         self._token = secrets.token_hex(12)
         self._directory = ''
         self._probed = False
+        self._epoch = 0
         self._processes: dict[int, FarProcess] = {}
 
     def _enter(self) -> None:
@@ -174,20 +180,26 @@ class ScriptProcesses(Processes):
             raise SessionClosed('this session is closed; open a new one to run commands')
 
     async def _call(self, script: str, *, timeout: float = 60.0) -> bytes:
-        return await self._channel.call(f'_as_d={shlex.quote(self._directory)}; {script}', timeout=timeout)
+        return await self._channel.call(
+            f'_as_d={shlex.quote(self._directory)}; {script}', timeout=timeout
+        )
 
     async def _open(self) -> Far:
         """Make the owner's private directory, once."""
         self._enter()
         known = await self._channel.know()
-        if not self._directory:
+        if not self._directory or self._epoch != self._channel.epoch:
             directory = f'{self._channel.folder or known.tmp}/anyshell-{self._token}'
             quoted = shlex.quote(directory)
             reply = await self._channel.call(
-                f'umask 077; [ -d {quoted} ] || mkdir {quoted}; [ -d {quoted} ] && echo made', timeout=60
+                f'umask 077; [ -d {quoted} ] || mkdir {quoted}; cd {quoted} && echo {shlex.quote(self._marks())} >owner && echo made',
+                timeout=60,
             )
+            self._epoch = self._channel.epoch
             if reply.strip() != b'made':
-                raise SandboxError(f'no private directory can be made below {known.tmp!r} in the sandbox')
+                raise SandboxError(
+                    f'no private directory can be made below {known.tmp!r} in the sandbox'
+                )
             self._directory = directory
         return known
 
@@ -204,7 +216,11 @@ class ScriptProcesses(Processes):
 
     async def is_directory(self, path: str) -> bool:
         quoted = shlex.quote(path)
-        return bool(await self._channel.call(f'[ -d {quoted} ] && [ -x {quoted} ] && echo yes; :', timeout=60))
+        return bool(
+            await self._channel.call(
+                f'[ -d {quoted} ] && [ -x {quoted} ] && echo yes; :', timeout=60
+            )
+        )
 
     async def directory(self) -> str:
         await self._open()
@@ -215,7 +231,9 @@ class ScriptProcesses(Processes):
             return b''
         path = shlex.quote(f'{self._directory}/{name}')
         return _decoded(
-            await self._call(f'if [ -f {path} ] && [ ! -h {path} ]; then tail -c {limit} {path} | base64; fi')
+            await self._call(
+                f'if [ -f {path} ] && [ ! -h {path} ]; then tail -c {limit} {path} | base64; fi'
+            )
         )
 
     # -- starting
@@ -227,10 +245,15 @@ class ScriptProcesses(Processes):
             raise SandboxError(f'one session runs at most {number - 1} commands; open a new one')
         for name, value in (spawn.env or {}).items():
             if not name or '=' in name or '\0' in name + value:
-                raise InvalidCommand(f'the variable {name!r} can not be passed on: no name is empty or holds "=", and no value holds a NUL')
-        process = FarProcess(number, spawn=spawn)
+                raise InvalidCommand(
+                    f'the variable {name!r} can not be passed on: no name is empty or holds "=", and no value holds a NUL'
+                )
+        process = self._make(number, spawn)
         self._processes[number] = process
         return process
+
+    def _make(self, number: int, spawn: Spawn) -> FarProcess:
+        return FarProcess(number, spawn=spawn)
 
     async def _request(self, process: FarProcess) -> str:
         """Shell text that sets what the far side's functions need to start the command."""
@@ -250,13 +273,17 @@ class ScriptProcesses(Processes):
             'e': _settings(known, spawn),
             'v': known.setsid,
             's': known.bash if bash else 'sh',
-            'f': '-p' if bash else '',
+            'f': '--norc -p' if bash else '',
             'p': spawn.preamble + (READ_LINE if long else LINE),
             'a': 'bash' if bash else 'sh',
             'l': spawn.line,
             'i': 'line' if long else 'fifo' if spawn.stdin else 'null',
         }
         return ''.join(f'_as_{name}={shlex.quote(value)}; ' for name, value in values.items())
+
+    def _marks(self) -> str:
+        """All marks of this owner, as a basic regular expression."""
+        return re.escape(self._owner) + f'[0-9]\\{{{NUMBERS}\\}}'
 
     def _mark(self, process: FarProcess) -> str:
         return f'{self._owner}{process.number:0{NUMBERS}}'
@@ -320,7 +347,11 @@ class ScriptProcesses(Processes):
         deadline = None if timeout is None else time.monotonic() + timeout
         seen = dict(it.total)
         while True:
-            left = PATIENCE if deadline is None else min(PATIENCE, max(0.0, deadline - time.monotonic()))
+            left = (
+                PATIENCE
+                if deadline is None
+                else min(PATIENCE, max(0.0, deadline - time.monotonic()))
+            )
             first = await self._start(it) if it.state == 'new' else ''
             it.state = 'running'
             after = seen if on_bytes is not None else None
@@ -414,7 +445,9 @@ class ScriptProcesses(Processes):
             start, data = await self._range(it, stream, 'tail', limit)
         return Written(data[max(0, len(data) - limit) :], it.total[stream])
 
-    async def read(self, process: Process, stream: StreamType, start: int, length: int) -> tuple[int, bytes]:
+    async def read(
+        self, process: Process, stream: StreamType, start: int, length: int
+    ) -> tuple[int, bytes]:
         it = self._of(process)
         kept, data = it.kept[stream]
         if it.state == 'ended' and start >= kept:
@@ -435,11 +468,13 @@ class ScriptProcesses(Processes):
 
     async def send(self, process: Process, data: bytes) -> None:
         it = self._of(process)
-        if not it.spawn.stdin or await self._look(it, wait=0) not in {''}:
+        if not it.spawn.stdin or await self._look(it, wait=0):
             raise InvalidCommand('the command no longer reads its standard input')
         encoded = base64.b64encode(data).decode('ascii')
         for start in range(0, len(encoded), 40_000):
-            await self._call(f'printf %s {encoded[start : start + 40_000]} | base64 -d >>"$_as_d/{it.name}.i"')
+            await self._call(
+                f'printf %s {encoded[start : start + 40_000]} | base64 -d >>"$_as_d/{it.name}.i"'
+            )
 
     # -- ending
 
@@ -449,7 +484,9 @@ class ScriptProcesses(Processes):
             it.state = 'never'
         if it.state == 'never':
             return
-        await self._call(f': >"$_as_d/{it.name}.t"; _as_end {self._mark(it)} {steps(grace)}', timeout=grace + 60)
+        await self._call(
+            f': >"$_as_d/{it.name}.t"; _as_end {self._mark(it)} {steps(grace)}', timeout=grace + 60
+        )
 
     async def forget(self, process: Process) -> None:
         it = self._of(process)
@@ -467,10 +504,10 @@ class ScriptProcesses(Processes):
             self._closed = True
             return
         self._closed = True
-        marks = re.escape(self._owner) + f'[0-9]\\{{{NUMBERS}\\}}'
         try:
             await self._call(
-                f': >"$_as_d/t"; _as_end {shlex.quote(marks)} {steps(grace)}; rm -rf "$_as_d"', timeout=grace + 60
+                f': >"$_as_d/t"; _as_end {shlex.quote(self._marks())} {steps(grace)}; rm -rf "$_as_d"',
+                timeout=grace + 60,
             )
         except SandboxUnavailable as error:
             # What is not there runs nothing; what is there but out of reach ends its commands itself.
@@ -511,14 +548,21 @@ def _settings(known: Far, spawn: Spawn) -> str:
         wanted = {name: value for name, value in wanted.items() if name not in _READONLY}
     if odd := [name for name in wanted if not ENV_KEY_PATTERN.fullmatch(name)]:
         if any(known.environment.get(name) != wanted[name] for name in odd):
-            raise InvalidCommand(f'no shell can set a variable called {odd[0]!r} in this sandbox; leave it out')
+            raise InvalidCommand(
+                f'no shell can set a variable called {odd[0]!r} in this sandbox; leave it out'
+            )
         wanted = {name: value for name, value in wanted.items() if name not in odd}
-    drop = [name for name in known.environment if name not in wanted and ENV_KEY_PATTERN.fullmatch(name)]
+    drop = [
+        name for name in known.environment if name not in wanted and ENV_KEY_PATTERN.fullmatch(name)
+    ]
     changed = [
-        f'{name}={shlex.quote(value)}' for name, value in wanted.items() if known.environment.get(name) != value
+        f'{name}={shlex.quote(value)}'
+        for name, value in wanted.items()
+        if known.environment.get(name) != value
     ]
     return '; '.join(
-        ([f'unset {" ".join(drop)}'] if drop else []) + ([f'export {" ".join(changed)}'] if changed else [])
+        ([f'unset {" ".join(drop)}'] if drop else [])
+        + ([f'export {" ".join(changed)}'] if changed else [])
     )
 
 
@@ -534,7 +578,9 @@ def _far(reply: bytes) -> Far:
     for entry in _decoded(environment).split(b'\0'):
         key, equals, value = entry.partition(b'=')
         if equals and key.decode('utf-8', 'surrogateescape') not in _SHELLS_OWN:
-            variables[key.decode('utf-8', 'surrogateescape')] = value.decode('utf-8', 'surrogateescape')
+            variables[key.decode('utf-8', 'surrogateescape')] = value.decode(
+                'utf-8', 'surrogateescape'
+            )
     return Far(
         bash=bash.strip().decode(),
         setsid=setsid.strip().decode(),

@@ -1,0 +1,463 @@
+"""Sandboxes behind kept shells: commands are read as they write, background commands and files go by scripts."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import secrets
+import shlex
+import shutil
+import tempfile
+import time
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from anyshell.errors import (
+    SandboxError,
+    SandboxTimeoutError,
+    SessionClosed,
+    WorkingDirectoryGone,
+)
+from anyshell.sandbox import logs
+from anyshell.sandbox.base import Spawn, StreamType, Written
+from anyshell.sandbox.kept import KeptChannel, Lane, new_mark, readable_or_writable
+from anyshell.sandbox.posix import (
+    PosixShellSandbox,
+    file_error,
+    reading,
+    staging,
+    validate_env_keys,
+    write_error,
+    writing,
+)
+from anyshell.sandbox.process import CHUNK, DRAIN, QUIET, STREAMS, readable
+from anyshell.sandbox.scripts import KEPT, FarProcess, ScriptProcesses
+from anyshell.sandbox.streaming import stream_command
+from anyshell.sandbox.watch import Watcher
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from anyshell.sandbox.base import ExecutionResult, Flag, Process, StreamChunk
+
+
+@dataclass(slots=True)
+class KeptProcess(FarProcess):
+    """A command of a kept shell.
+
+    Attributes:
+        lane: The shell that runs it, while it does.
+        mark: What ends its output.
+        codes: The word after the mark, for each stream that has ended.
+        memory: What it has written, until that is too much.
+        log: The base path of its logs on this machine, once it was too much.
+        files: The writers of those logs.
+    """
+
+    lane: Lane | None = field(default=None, kw_only=True)
+    mark: bytes = field(default=b'', kw_only=True)
+    codes: dict[StreamType, str] = field(default_factory=dict[StreamType, str], kw_only=True)
+    memory: dict[StreamType, bytearray] = field(
+        default_factory=lambda: {stream: bytearray() for stream in STREAMS}, kw_only=True
+    )
+    log: str = field(default='', kw_only=True)
+    files: dict[StreamType, logs.Log] = field(
+        default_factory=dict[StreamType, logs.Log], kw_only=True
+    )
+
+    @property
+    def done(self) -> bool:
+        """Whether the command's own process has ended."""
+        return len(self.codes) == len(STREAMS)
+
+
+class KeptProcesses(ScriptProcesses):
+    """The commands of one owner behind kept shells.
+
+    A command that is waited for runs in a kept shell of its own, which passes its output on as it comes: one request,
+    no files. A background command is started by a script.
+    """
+
+    def __init__(self, channel: KeptChannel, *, max_log_bytes: int) -> None:
+        super().__init__(channel, max_log_bytes=max_log_bytes)
+        self._lanes = channel
+        self._probed = True  # a kept shell's far side keeps what it is given
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._here = ''
+        self._here_owner = secrets.randbits(41) | 1 << 41
+
+    async def spawn(self, spawn: Spawn) -> KeptProcess:
+        return self._kept(await super().spawn(spawn))
+
+    def _make(self, number: int, spawn: Spawn) -> KeptProcess:
+        return KeptProcess(number, spawn=spawn)
+
+    async def wait(
+        self,
+        process: Process,
+        *,
+        timeout: float | None,
+        on_bytes: Callable[[StreamType, bytes], Awaitable[None]] | None = None,
+        cancelled: Flag | None = None,
+    ) -> bool:
+        it = self._kept(process)
+        if it.state not in {'new', 'attached'} or (
+            it.state == 'new' and (it.spawn.stdin or it.spawn.keep)
+        ):
+            return await super().wait(
+                process, timeout=timeout, on_bytes=on_bytes, cancelled=cancelled
+            )
+        if it.exit_code is not None:
+            return True
+        deadline = None if timeout is None else time.monotonic() + timeout
+        output = self.stream(it, deadline=deadline, cancelled=cancelled)
+        async with aclosing(output):
+            async for stream, data in output:
+                self._keep(it, stream, data)
+                if on_bytes is not None:
+                    await on_bytes(stream, data)
+        return it.exit_code is not None
+
+    async def stream(
+        self, process: KeptProcess, *, deadline: float | None, cancelled: Flag | None = None
+    ) -> AsyncGenerator[tuple[StreamType, bytes]]:
+        """Read the command's output in the caller's loop until it has ended; `deadline` is a `time.monotonic()`."""
+        if process.state == 'new':
+            await self._attach(process)
+        lane = process.lane
+        if lane is None:
+            return
+        while not process.done:
+            idle = True
+            for stream in STREAMS:
+                if data := self._pull(process, lane, stream):
+                    idle = False
+                    yield stream, data
+            if process.done or _given_up(deadline, cancelled):
+                break
+            if lane.eof:
+                self._lost_lane(process, lane)
+            if idle:
+                await readable(
+                    lane.outputs.values(), _slice(deadline, polling=cancelled is not None)
+                )
+        if not process.done:
+            return
+        if process.codes['stdout'] in {'gone', 'lost'}:
+            self._never_ran(process, lane)
+        async for stream, data in self._rest(process, lane, deadline):
+            yield stream, data
+        process.exit_code = int(process.codes['stdout'])
+
+    def _lost_lane(self, process: KeptProcess, lane: Lane) -> NoReturn:
+        process.state = 'lost'
+        process.lane = None
+        self._lanes.drop(lane)
+        raise self._lanes.ended(lane)
+
+    def _never_ran(self, process: KeptProcess, lane: Lane) -> NoReturn:
+        lost = process.codes['stdout'] == 'lost'
+        self._settle(process, lane)
+        process.state = 'never'
+        if lost:
+            self._directory = ''
+            raise SandboxError(
+                'the sandbox lost its temporary files; nothing was run. The next call makes them anew'
+            )
+        raise WorkingDirectoryGone(
+            f'the working directory {process.spawn.cwd!r} no longer exists; nothing was run'
+        )
+
+    async def _rest(
+        self, process: KeptProcess, lane: Lane, deadline: float | None
+    ) -> AsyncGenerator[tuple[StreamType, bytes]]:
+        """What children that still hold the output say, until they were quiet for a moment or have gone."""
+        end = min(time.monotonic() + DRAIN, deadline or float('inf'))
+        last = time.monotonic()
+        while process.codes['stdout'] != 'ready' and not lane.eof:
+            quiet = True
+            for stream in STREAMS:
+                if data := self._pull(process, lane, stream):
+                    quiet = False
+                    last = time.monotonic()
+                    yield stream, data
+            now = time.monotonic()
+            if now >= end or (quiet and now >= last + QUIET):
+                break
+            if quiet and process.codes['stdout'] != 'ready':
+                await readable(lane.outputs.values(), min(end, last + QUIET) - now)
+        self._settle(process, lane)
+
+    def _settle(self, process: KeptProcess, lane: Lane) -> None:
+        ready = process.codes['stdout'] == 'ready'
+        process.codes['stdout'] = process.codes['stderr']
+        process.lane = None
+        self._lanes.give(lane, settling=None if ready else process.mark)
+
+    def _pull(self, process: KeptProcess, lane: Lane, stream: StreamType) -> bytes:
+        data, word = lane.take(stream, process.mark)
+        if word is not None:
+            process.codes[stream] = word
+        return data
+
+    async def _attach(self, process: KeptProcess) -> None:
+        """Send the command to a shell; it counts as running from here on."""
+        request = await self._request(process)
+        await self._lanes.prepare()
+        lane, before = self._lanes.lend()
+        process.lane, process.mark, process.state = lane, new_mark(), 'attached'
+        await lane.send(f'{before}{{ {request}_as_attached {process.mark.decode()}; }}\n')
+
+    def _keep(self, process: KeptProcess, stream: StreamType, data: bytes) -> None:
+        process.total[stream] += len(data)
+        if not process.log:
+            process.memory[stream] += data
+            if len(process.memory[stream]) <= KEPT:
+                return
+            process.log = f'{self._folder()}/{process.name}'
+            for name in STREAMS:
+                process.files[name] = logs.Log(f'{process.log}.{name}', self._max_log_bytes)
+                process.files[name].append(bytes(process.memory[name]))
+                process.memory[name].clear()
+            return
+        process.files[stream].append(data)
+
+    def _folder(self) -> str:
+        """A private directory on this machine, for output that is too much for memory."""
+        if not self._here:
+            self._here = tempfile.mkdtemp(prefix='anyshell-')
+            Watcher.get().own(self._here_owner, self._here)
+        return self._here
+
+    async def detach(self, process: Process) -> None:
+        # A command that was waited for without `Spawn.keep` stays with its shell: it runs on, and waits when its
+        # output is full.
+        if self._kept(process).state != 'attached':
+            await super().detach(process)
+
+    async def written(self, process: Process, stream: StreamType, limit: int) -> Written:
+        it = self._kept(process)
+        if not it.mark:
+            return await super().written(process, stream, limit)
+        if it.log:
+            start, data = logs.read(it.log, stream, max(0, it.total[stream] - limit), limit)
+            return Written(data, start + len(data))
+        memory = it.memory[stream]
+        return Written(bytes(memory[max(0, len(memory) - limit) :]), it.total[stream])
+
+    async def read(
+        self, process: Process, stream: StreamType, start: int, length: int
+    ) -> tuple[int, bytes]:
+        it = self._kept(process)
+        if not it.mark:
+            return await super().read(process, stream, start, length)
+        if it.log:
+            return logs.read(it.log, stream, start, length)
+        return start, bytes(it.memory[stream][start : start + length])
+
+    async def terminate(self, process: Process, *, grace: float) -> None:
+        it = self._kept(process)
+        if it.state != 'lost':
+            await super().terminate(process, grace=grace)
+
+    async def forget(self, process: Process) -> None:
+        it = self._kept(process)
+        if not it.mark:
+            await super().forget(process)
+            return
+        if self._processes.pop(it.number, None) is None:
+            return
+        if it.lane is not None:
+            self._lanes.drop(it.lane)
+            it.lane = None
+        for stream, file in it.files.items():
+            file.close()
+            for offset in logs.offsets(it.log, stream):
+                with contextlib.suppress(OSError):
+                    os.unlink(f'{it.log}.{stream}.{offset}')
+
+    async def close(self, *, grace: float) -> None:
+        if self._closed or self._pid != os.getpid():
+            self._closed = True
+            return
+        try:
+            await super().close(grace=grace)
+        finally:
+            if self._here:
+                shutil.rmtree(self._here, ignore_errors=True)
+                Watcher.get().disown(self._here_owner)
+
+    def _kept(self, process: Process) -> KeptProcess:
+        assert isinstance(process, KeptProcess)  # noqa: S101 - only `spawn` makes them
+        return process
+
+
+def _given_up(deadline: float | None, cancelled: Flag | None) -> bool:
+    return (deadline is not None and time.monotonic() >= deadline) or (
+        cancelled is not None and cancelled.is_set()
+    )
+
+
+def _slice(deadline: float | None, *, polling: bool) -> float | None:
+    left = None if deadline is None else max(0.0, deadline - time.monotonic())
+    if not polling:
+        return left
+    return 0.05 if left is None else min(0.05, left)
+
+
+SMALL = 40_000
+"""Bytes of a file that travel in a request; a larger one has a connection of its own."""
+
+
+class KeptSandbox(PosixShellSandbox):
+    """What sandboxes behind kept shells have in common.
+
+    Attributes:
+        max_result_bytes: The most bytes of each stream that an `ExecutionResult` holds.
+    """
+
+    def __init__(self, channel: KeptChannel) -> None:
+        super().__init__()
+        self.max_result_bytes = 8 << 20
+        self._channel = channel
+        self._own: KeptProcesses | None = None
+        self._closed = False
+
+    def processes(self, *, max_log_bytes: int = 100_000_000) -> KeptProcesses:
+        return KeptProcesses(self._channel, max_log_bytes=max_log_bytes)
+
+    def _processes(self) -> KeptProcesses:
+        if self._closed:
+            raise SessionClosed('this sandbox is closed; make a new one to run commands')
+        if self._own is None:
+            self._own = self.processes()
+        return self._own
+
+    async def execute_streaming(
+        self,
+        command: str,
+        *,
+        timeout: float | None = None,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        **kwargs: Any,  # noqa: ARG002 - the spec's
+    ) -> AsyncGenerator[StreamChunk | ExecutionResult, None]:
+        validate_env_keys(env or {})
+        own = self._processes()
+        chunks = stream_command(
+            own,
+            command,
+            timeout=timeout,
+            cwd=await own.resolve(cwd or '.'),
+            env={**await own.environment(), **env} if env else None,
+            limit=self.max_result_bytes,
+        )
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                yield chunk
+
+    async def run_script(
+        self, script: str, *, timeout: float | None = None
+    ) -> tuple[int, bytes, str]:
+        output = io.BytesIO()
+        code, noise = await self._collect(script, output, timeout=timeout)
+        return code, output.getvalue(), noise
+
+    async def _collect(
+        self, script: str, output: io.BytesIO, *, timeout: float | None = None
+    ) -> tuple[int, str]:
+        """Run a script of ours in the sandbox's directory and take its output in, byte for byte."""
+        own = self._processes()
+        process = await own.spawn(Spawn(line=script, shell='sh', cwd=await own.resolve('.')))  # noqa: S604 - ours
+        deadline = None if timeout is None else time.monotonic() + timeout
+        noise = bytearray()
+        chunks = own.stream(process, deadline=deadline)
+        try:
+            async with aclosing(chunks):
+                async for stream, data in chunks:
+                    if stream == 'stdout':
+                        output.write(data)
+                    else:
+                        noise += data[: 1 << 16]
+        finally:
+            if process.exit_code is None:
+                await own.terminate(process, grace=0.5)
+            await own.forget(process)
+        if process.exit_code is None:
+            raise SandboxTimeoutError(timeout)
+        return process.exit_code, noise.decode('utf-8', 'replace').strip()
+
+    async def read_file(self, path: str, **kwargs: Any) -> bytes:  # noqa: ARG002 - the spec's
+        output = io.BytesIO()  # hands out what it holds without a copy
+        code, noise = await self._collect(reading(path, 'cat'), output)
+        if code:
+            raise file_error(code, path, noise, f'Failed to read file: {path}')
+        return output.getvalue()
+
+    async def write_file(self, path: str, content: bytes, **kwargs: Any) -> None:
+        if len(content) <= SMALL:
+            await super().write_file(path, content, **kwargs)
+            return
+        name, staged = staging(path)
+        own = self._processes()
+        script = writing(name, staged, 'cat')
+        try:
+            code, noise = await self._feed(
+                f'cd {shlex.quote(await own.resolve("."))} || exit 1; {script}', content
+            )
+        except BaseException:
+            with contextlib.suppress(SandboxError):
+                await self.run_script(f'rm -f {shlex.quote(staged)}')
+            raise
+        if code:
+            raise write_error(code, path, noise)
+
+    async def _feed(self, script: str, content: bytes) -> tuple[int, str]:
+        """Run a script with `content` on its standard input, over a connection of its own.
+
+        Returns:
+            The exit code and standard error.
+        """
+        mark = new_mark()
+        await self._channel.prepare()
+        lane = self._channel.client(
+            self._channel.argv(f'( {script}\n); printf "%s %s\\n" {mark.decode()} $? >&2')
+        )
+        lane.begun = dict.fromkeys(STREAMS, True)
+        noise = bytearray()
+        word: str | None = None
+        view = memoryview(content)
+        try:
+            while word is None and not lane.eof:
+                while view:
+                    try:
+                        view = view[os.write(lane.stdin, view[:CHUNK]) :]
+                    except BlockingIOError:
+                        break
+                    except BrokenPipeError:
+                        view = view[:0]
+                if not view and lane.stdin >= 0:
+                    os.close(lane.stdin)
+                    lane.stdin = -1
+                data, word = lane.take('stderr', mark)
+                noise += data
+                lane.take('stdout', mark)
+                if word is None and not lane.eof:
+                    await readable_or_writable(lane.outputs.values(), lane.stdin if view else -1)
+        finally:
+            self._channel.drop(lane)
+        if word is None:
+            lane.noise = bytes(noise)
+            raise self._channel.lost(lane.why())
+        return int(word), noise.decode('utf-8', 'replace').strip()
+
+    async def aclose(self) -> None:
+        """End what `execute` left running and give up every connection. Idempotent."""
+        self._closed = True
+        if self._own is not None:
+            await self._own.close(grace=2.0)
+        await self._channel.aclose()
