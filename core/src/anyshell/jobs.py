@@ -152,15 +152,13 @@ class Jobs:
         cancelled = watched(cancelled)
         if cancelled is not None and cancelled.is_set():
             return CommandResult(command=spawn.line, exit_code=None, cancelled=True, cwd=spawn.cwd)
+        listener = None if on_output is None else _Listener(on_output)
         process = await self._processes.spawn(replace(spawn, keep=background))
         keep = False
         ended = False
         try:
             ended = await self._processes.wait(
-                process,
-                timeout=timeout,
-                on_bytes=None if on_output is None else _decoded(on_output),
-                cancelled=cancelled,
+                process, timeout=timeout, on_bytes=listener, cancelled=cancelled
             )
             taken_back = not ended and cancelled is not None and cancelled.is_set()
             if not ended and background and not taken_back:
@@ -173,6 +171,8 @@ class Jobs:
                     process, grace=CANCEL_GRACE if taken_back else self._grace
                 )
                 await self._processes.wait(process, timeout=1)
+            if listener is not None:
+                await listener.finish()
             result = await self._facts(
                 spawn,
                 process,
@@ -508,15 +508,20 @@ class Jobs:
         return texts['stdout'], texts['stderr'], truncated
 
 
-def _decoded(
-    on_output: Callable[[StreamChunk], Awaitable[None] | None],
-) -> Callable[[StreamType, bytes], Awaitable[None]]:
-    decoder = Decoder()
+class _Listener:
+    """Hands output on as text, in the caller's own task."""
 
-    async def on_bytes(stream: StreamType, data: bytes) -> None:
-        if text := decoder.decode(stream, data):
-            answer = on_output(StreamChunk(text, stream))
+    def __init__(self, on_output: Callable[[StreamChunk], Awaitable[None] | None]) -> None:
+        self._on_output = on_output
+        self._decoder = Decoder()
+
+    async def __call__(self, stream: StreamType, data: bytes, *, final: bool = False) -> None:
+        if text := self._decoder.decode(stream, data, final=final):
+            answer = self._on_output(StreamChunk(text, stream))
             if inspect.isawaitable(answer):
                 await answer
 
-    return on_bytes
+    async def finish(self) -> None:
+        """There is no more: what waits for the rest of a character goes out without."""
+        for stream in STREAMS:
+            await self(stream, b'', final=True)

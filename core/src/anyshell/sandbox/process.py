@@ -350,8 +350,12 @@ class LocalProcesses(Processes):
                 await self._sync(process)
             if on_bytes is not None:
                 for stream in STREAMS:
-                    while data := (await self.read(process, stream, seen[stream], CHUNK))[1]:
-                        seen[stream] += len(data)
+                    # Up to what there is now: a command may write faster than its listener hears.
+                    end = logs.size(process.log, stream)
+                    while seen[stream] < end and (ended or not _given_up(deadline, cancelled)):
+                        # It begins later than asked for when the log has dropped its head.
+                        start, data = await self.read(process, stream, seen[stream], CHUNK)
+                        seen[stream] = start + len(data) if data else end
                         await on_bytes(stream, data)
             if ended or _given_up(deadline, cancelled):
                 return ended
