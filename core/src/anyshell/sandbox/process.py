@@ -442,8 +442,8 @@ class LocalProcesses(Processes):
 
     async def _ended(self, process: LocalProcess, timeout: float | None) -> bool:
         """Wait for the shell's end; several callers may wait for one, each in its own loop."""
-        if self._poll(process):
-            return True
+        if self._poll(process) or (timeout is not None and timeout <= 0):
+            return process.exit_code is not None
         with self._own_pidfd(process) as own:
             if own >= 0:
                 await readable([own], timeout)
