@@ -54,7 +54,7 @@ async def is_gone(command: str) -> bool:
 
 
 async def exists(path: Path) -> None:
-    while not os.path.exists(path):  # noqa: ASYNC110, ASYNC240  (it waits for a file)
+    while not os.path.exists(path):
         await asyncio.sleep(0.02)
 
 

@@ -396,7 +396,7 @@ async def test_sibling_tool_that_raises_leaves_nothing(tmp_path: Path) -> None:
 
         @agent.tool_plain
         async def fail() -> None:
-            while not (tmp_path / 'begun').exists():  # noqa: ASYNC110  (it waits for a file)
+            while not (tmp_path / 'begun').exists():
                 await asyncio.sleep(0.02)
             raise ZeroDivisionError
 

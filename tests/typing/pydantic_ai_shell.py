@@ -1,0 +1,40 @@
+"""What users of the Pydantic AI adapter write must type-check; it is never run."""
+
+from typing import assert_type
+
+from pydantic_ai import Agent, AgentStreamEvent
+
+from anyshell import LLM_API_KEY_ENV_PATTERNS, LocalSandbox, Policy, ShellSession
+from pydantic_ai_anyshell import CommandOutput, Shell
+
+
+class Deps:
+    pass
+
+
+spec = Shell[None](
+    cwd='.',
+    allowed_commands=[],
+    denied_commands=['rm'],
+    denied_operators=[],
+    default_timeout=30.0,
+    max_output_chars=50_000,
+    persist_cwd=False,
+    allow_interactive=False,
+    env=None,
+    denied_env_patterns=LLM_API_KEY_ENV_PATTERNS,
+)
+agent = Agent('test', capabilities=[Shell(cwd='./workspace', allowed_commands=['ls', 'cat'])])
+Agent('test', deps_type=Deps, capabilities=[Shell[Deps](sandbox=LocalSandbox())])
+Agent('test', toolsets=[Shell[None]().get_toolset()])
+Shell[None](policy=Policy(()), ask_commands=('git push',), on_ask='deny')
+
+
+async def use(event: AgentStreamEvent) -> None:
+    async with ShellSession() as session:
+        Shell[None](session=session)
+    if isinstance(event, CommandOutput):
+        assert_type(event.text, str)
+    await spec.aclose()
+    result = await agent.run('Go.')
+    assert_type(result.output, str)
