@@ -33,8 +33,9 @@ REFUSED = (
     '`${ …; }` is not read',
     "a ' inside a quoted `${…}` is not read",
     'it is nested too deeply',
-    # bash drops such a line without a word.
+    # bash drops such lines without a word.
     '`for ((` has no `))`',
+    'an operand of `[[` is missing',
 )
 
 

@@ -24,14 +24,16 @@ from anyshell.policy.wrappers import program
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from anyshell.policy.syntax import Command, Reader
+    from anyshell.policy.syntax import Reader
     from anyshell.policy.syntax import Sequence as Commands
 
 # What a command reads from: the empty input that the runner gives it, a file, text of the line, or who knows what.
 Input = Literal['empty', 'file', 'unknown'] | Word
 
 _PATTERN = re.compile(r'[*?{\[]')
-_STDIN = re.compile(r'/dev/stdin|/dev/fd/0+|/proc/(?:self|thread-self|\$\$)/fd/0+|/proc/\d+/fd/0+|-')
+_STDIN = re.compile(
+    r'/dev/stdin|/dev/fd/0+|/proc/(?:self|thread-self|\$\$)/fd/0+|/proc/\d+/fd/0+|-'
+)
 _DESCRIPTOR = re.compile(r'/dev/fd/.*|/proc/[^/]*/fd/.*')
 _INVISIBLE = frozenset(
     '\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0'
@@ -157,18 +159,36 @@ class Search:
         self.findings.operators += reader.operators
         for message, span in reader.hidden:
             text = self.text[slice(*span)]
-            self.unresolve('code', f'{message}. Write those commands on their own.', situation, text, span)
+            self.unresolve(
+                'code', f'{message}. Write those commands on their own.', situation, text, span
+            )
         for name, span in reader.assigned:
-            self.findings.settings.append(Setting(name, None, situation.via, self.text[slice(*span)], span))
+            self.findings.settings.append(
+                Setting(name, None, situation.via, self.text[slice(*span)], span)
+            )
 
     def unresolve(
-        self, what: Literal['name', 'code'], reason: str, situation: Situation, text: str, span: Span
+        self,
+        what: Literal['name', 'code'],
+        reason: str,
+        situation: Situation,
+        text: str,
+        span: Span,
     ) -> None:
         """Record something that can't be known."""
         if not situation.weak:
+            text = text.replace(UNKNOWN, '…')
             self.findings.unresolved.append(Unresolved(what, reason, situation.via, text, span))
 
-    def code(self, word: Word, situation: Situation, *, by: str, shell: Shell | None = None, extglob: bool = False) -> None:
+    def code(
+        self,
+        word: Word,
+        situation: Situation,
+        *,
+        by: str,
+        shell: Shell | None = None,
+        extglob: bool = False,
+    ) -> None:
         """Walk a text that a program runs as shell code; what is not known in it may only be an argument."""
         text = word.code
         if not text.strip():
@@ -182,7 +202,9 @@ class Search:
             certain=False,
         )
         if inner.depth > MAX_DEPTH // 2:
-            self.unresolve('code', 'It is code in code, nested too deeply.', situation, word.raw, span)
+            self.unresolve(
+                'code', 'It is code in code, nested too deeply.', situation, word.raw, span
+            )
             return
         if not text.strip(UNKNOWN + ' \t\n'):
             self.unresolve(
@@ -194,7 +216,9 @@ class Search:
             )
             return
         try:
-            commands, reader = read(text, shell=inner.shell, fixed=span, depth=inner.depth, extglob=extglob)
+            commands, reader = read(
+                text, shell=inner.shell, fixed=span, depth=inner.depth, extglob=extglob
+            )
         except NotUnderstood as error:
             self.unresolve(
                 'code',
@@ -233,7 +257,11 @@ class Search:
             if len(pipeline.commands) != 1 or pipeline.keywords or item.background:
                 continue
             command = pipeline.commands[0]
-            if isinstance(command, Compound) and command.kind == 'function' and not command.redirects:
+            if (
+                isinstance(command, Compound)
+                and command.kind == 'function'
+                and not command.redirects
+            ):
                 start, bodies, _ = self.functions.get(command.name, (command.span[0], [], True))
                 self.functions[command.name] = (start, [*bodies, command], True)
 
@@ -257,7 +285,9 @@ class Search:
             inner = replace(inner, certain=False)
         if command.kind in {'for', 'select'} and command.name:
             self.findings.settings.append(
-                Setting(command.name, None, situation.via, self.text[slice(*command.span)], command.span)
+                Setting(
+                    command.name, None, situation.via, self.text[slice(*command.span)], command.span
+                )
             )
         for operator, left, right in command.tests:
             if operator in _ARITHMETIC_TESTS:
@@ -281,14 +311,22 @@ class Search:
             if redirect.descriptor.startswith('{'):
                 name = redirect.descriptor[1:-1].split('[')[0]
                 self.findings.settings.append(
-                    Setting(name, None, situation.via, self.text[slice(*redirect.span)], redirect.span)
+                    Setting(
+                        name, None, situation.via, self.text[slice(*redirect.span)], redirect.span
+                    )
                 )
-            if redirect.descriptor.lstrip('0') or redirect.operator.startswith(('>', '&')) and not redirect.descriptor:
+            if (
+                redirect.descriptor.lstrip('0')
+                or (redirect.operator.startswith(('>', '&'))
+                and not redirect.descriptor)
+            ):
                 continue
             if redirect.body is not None:
                 stdin = redirect.body
             elif redirect.operator in {'<&', '>&'}:
-                same = redirect.target.literal.strip('0-') == '' and redirect.target.value is not None
+                same = (
+                    redirect.target.literal.strip('0-') == '' and redirect.target.value is not None
+                )
                 stdin = stdin if same else 'unknown'
             elif redirect.target.reads_process:
                 stdin = 'unknown'
@@ -316,8 +354,14 @@ class Search:
         for assignment in command.assignments:
             self.substitutions(assignment.value, situation)
             self.assignment(assignment, situation)
-        stdin = self.redirects(command.redirects, situation) if command.redirects else situation.stdin
-        words = [part for word in command.words for part in (fields(word) if situation.shell == 'bash' else (word,))]
+        stdin = (
+            self.redirects(command.redirects, situation) if command.redirects else situation.stdin
+        )
+        words = [
+            part
+            for word in command.words
+            for part in (fields(word) if situation.shell == 'bash' else (word,))
+        ]
         if not words:
             return
         here = situation if stdin is situation.stdin else replace(situation, stdin=stdin)
@@ -329,31 +373,57 @@ class Search:
         """Record a variable that is set, and judge values that the shell runs later."""
         text = self.text[slice(*assignment.span)]
         value = assignment.value
-        self.set(assignment.name, None if assignment.array else value, situation, text, assignment.span)
+        self.set(
+            assignment.name, None if assignment.array else value, situation, text, assignment.span
+        )
         if assignment.name in {'BASH_ALIASES', 'BASH_CMDS'}:
             key = (assignment.subscript or '').strip('\'"')
             if assignment.array or value.value is None or not key:
-                self.unresolve('code', f'{assignment.name} changes what names run.', situation, text, assignment.span)
+                self.unresolve(
+                    'code',
+                    f'{assignment.name} changes what names run.',
+                    situation,
+                    text,
+                    assignment.span,
+                )
             elif assignment.name == 'BASH_CMDS':
                 self.run([value], situation, assignment.span)
             else:
                 self.alias(key, value, situation)
 
-    def set(self, name: str, value: Word | None, situation: Situation, text: str, span: Span) -> None:
+    def set(
+        self, name: str, value: Word | None, situation: Situation, text: str, span: Span
+    ) -> None:
         """Record a variable that is set."""
         self.findings.settings.append(Setting(name, value, situation.via, text, span))
         if value is None:
             return
         literal = value.literal
         hidden = '$(' in literal or '`' in literal
-        if name in {'PS4', 'BASH_ENV', 'ENV'} and (hidden or (value.reads_process and name != 'PS4')):
-            self.unresolve('code', f'{name} holds code that the shell runs by itself.', situation, text, span)
+        if name in {'PS4', 'BASH_ENV', 'ENV'} and (
+            hidden or (value.reads_process and name != 'PS4')
+        ):
+            self.unresolve(
+                'code', f'{name} holds code that the shell runs by itself.', situation, text, span
+            )
         elif name.startswith('BASH_FUNC_'):
-            self.unresolve('code', f'{name} defines a function in the shells that follow.', situation, text, span)
+            self.unresolve(
+                'code',
+                f'{name} defines a function in the shells that follow.',
+                situation,
+                text,
+                span,
+            )
         elif name == 'PROMPT_COMMAND':
             self.code(value, situation, by=name)
         elif hidden and self.integers:
-            self.unresolve('code', 'A variable with the integer attribute runs what its value quotes.', situation, text, span)
+            self.unresolve(
+                'code',
+                'A variable with the integer attribute runs what its value quotes.',
+                situation,
+                text,
+                span,
+            )
 
     def hidden(self, words: Iterable[Word], situation: Situation) -> None:
         """Note words whose text is evaluated as a subscript or arithmetic, which runs what they quote."""
@@ -390,7 +460,9 @@ class Search:
         )
         self.findings.calls.append(call)
         if situation.depth > MAX_DEPTH // 2:
-            self.unresolve('code', 'It is a command in a command, nested too deeply.', situation, text, span)
+            self.unresolve(
+                'code', 'It is a command in a command, nested too deeply.', situation, text, span
+            )
             return
         if path == name:
             self._enter(name, situation)
@@ -405,7 +477,7 @@ class Search:
         """The command as it is written: its place in the line, or the words when it stands in other code."""
         if situation.fixed is None and not situation.via:
             return self.text[slice(*span)]
-        return ' '.join(word.raw for word in words)
+        return ' '.join(word.raw for word in words).replace(UNKNOWN, '…')
 
     def _is_local(self, name: str, word: Word, situation: Situation) -> bool:
         known = self.functions.get(name)
@@ -435,7 +507,13 @@ class Search:
     def alias(self, name: str, value: Word, situation: Situation) -> None:
         """Record an alias and judge its text as code."""
         if name in _RESERVED_WORDS:
-            self.unresolve('code', 'An alias of a keyword changes how the line is read.', situation, value.raw, value.span)
+            self.unresolve(
+                'code',
+                'An alias of a keyword changes how the line is read.',
+                situation,
+                value.raw,
+                value.span,
+            )
         self.aliases[name] = (value, situation)
         self.code(value, situation, by='alias')
 
@@ -450,7 +528,9 @@ class Search:
 
     # What programs that run code or commands call
 
-    def shell_input(self, situation: Situation, *, by: str, span: Span, shell: Shell | None = None) -> None:
+    def shell_input(
+        self, situation: Situation, *, by: str, span: Span, shell: Shell | None = None
+    ) -> None:
         """Judge what a shell reads from its standard input."""
         stdin = situation.stdin
         if isinstance(stdin, Word):
@@ -483,18 +563,29 @@ def resolve(word: Word) -> tuple[str | None, str | None, str]:
     name = value.rsplit('/', 1)[-1]
     if not value.isascii() or not value.isprintable():
         for char in name:
-            if char in _INVISIBLE or unicodedata.category(char) in {'Cc', 'Cf', 'Zl', 'Zp', 'Zs', 'Co', 'Cs', 'Cn'}:
-                return None, None, (
-                    f'The name of the command holds the invisible character U+{ord(char):04X}. Write it in plain letters.'
+            if char in _INVISIBLE or unicodedata.category(char) in {
+                'Cc',
+                'Cf',
+                'Zl',
+                'Zp',
+                'Zs',
+                'Co',
+                'Cs',
+                'Cn',
+            }:
+                return (
+                    None,
+                    None,
+                    (
+                        f'The name of the command holds the invisible character U+{ord(char):04X}. Write it in plain letters.'
+                    ),
                 )
     return name, value, ''
 
 
 def _last_part(word: Word) -> tuple[str | None, str | None, str]:
     """`"$VENV/bin/python"` runs something called python, whatever the folder: its last part is known."""
-    reason = (
-        'The name of the command is not known before it runs. Write the name itself; only a folder may come from a variable, as in "$DIR/bin/tool".'
-    )
+    reason = 'The name of the command is not known before it runs. Write the name itself; only a folder may come from a variable, as in "$DIR/bin/tool".'
     text = ''
     for kind, part in word.parts:
         if kind == 'q':

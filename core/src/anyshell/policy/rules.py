@@ -14,6 +14,7 @@ from anyshell.policy.syntax import MAX_BYTES, NotUnderstood
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from anyshell.policy.syntax import Span
     from anyshell.policy.words import Word
@@ -65,7 +66,9 @@ FREE_COMMANDS = frozenset((
     'cd', 'pwd', ':', 'true', 'false', 'break', 'continue', 'return', 'exit', 'command', 'builtin', 'exec', 'eval',
 ))  # fmt: skip
 # Folders of the system: a path in one of them names the program that is listed by its name.
-SYSTEM_FOLDERS = frozenset(('/bin', '/usr/bin', '/sbin', '/usr/sbin', '/usr/local/bin', '/usr/local/sbin'))
+SYSTEM_FOLDERS = frozenset(
+    ('/bin', '/usr/bin', '/sbin', '/usr/sbin', '/usr/local/bin', '/usr/local/sbin')
+)
 
 _LOADED = re.compile(
     r'PATH|LD_.*|DYLD_.*|BASH_ENV|ENV|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|BASH_FUNC_.*|BASH_LOADABLES_PATH|BASH_ALIASES|BASH_CMDS|'
@@ -141,7 +144,7 @@ class Rule(Protocol):
 
 def _listed(entries: Iterable[str]) -> str:
     names = [repr(entry) for entry in entries]
-    if len(names) > 20:  # noqa: PLR2004  # a sentence that a model still reads
+    if len(names) > 20:  # a sentence that a model still reads
         names = [*names[:20], f'{len(names) - 20} more']
     return ', '.join(names)
 
@@ -167,12 +170,21 @@ class Entry:
         except ValueError:
             words = []
         program = words[0] if words else ''
-        if not program or program.startswith('-') or program.endswith('/') or not text.isprintable():
+        if (
+            not program
+            or program.startswith('-')
+            or program.endswith('/')
+            or not text.isprintable()
+        ):
             raise PolicyError(f'{option} holds {text!r}: {allowed}')
         if program not in {'!', '[', '[['} and re.search(r'[;&|<>()$`\\*?{}\[\]~#]|\w=', program):
-            raise PolicyError(f'{option} holds {text!r}, which is shell syntax or a pattern: {allowed}')
+            raise PolicyError(
+                f'{option} holds {text!r}, which is shell syntax or a pattern: {allowed}'
+            )
         if any(re.fullmatch(r'[;&|<>()]+|\*', word) for word in words[1:]):
-            raise PolicyError(f'{option} holds {text!r}, which is more than one command or a pattern: {allowed}')
+            raise PolicyError(
+                f'{option} holds {text!r}, which is more than one command or a pattern: {allowed}'
+            )
         return cls(text, program, tuple(words[1:]))
 
     def names(self, call: Call, *, exact: bool) -> bool:
@@ -202,7 +214,9 @@ class Entry:
         return _begins(call.arguments, self.arguments, valued, exact=exact)
 
 
-def _begins(words: Sequence[Word], wanted: Sequence[str], valued: frozenset[str], *, exact: bool) -> bool | None:
+def _begins(
+    words: Sequence[Word], wanted: Sequence[str], valued: frozenset[str], *, exact: bool
+) -> bool | None:
     """Whether arguments begin with `wanted`, after options of the program.
 
     With `exact` only options that are known to be harmless are passed over. Without it, every option may be one with
@@ -252,7 +266,9 @@ def _prefix(words: Sequence[Word], wanted: Sequence[str]) -> bool | None:
 
 def _entries(texts: Sequence[str], option: str) -> tuple[Entry, ...]:
     if isinstance(texts, str):
-        raise PolicyError(f'{option} is the text {texts!r}: it must be a list of entries such as [{texts!r}]')
+        raise PolicyError(
+            f'{option} is the text {texts!r}: it must be a list of entries such as [{texts!r}]'
+        )
     for text in texts:
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # a policy file holds what its author wrote
             raise PolicyError(f'{option} holds {text!r}: an entry is a text such as {"git push"!r}')
@@ -261,7 +277,7 @@ def _entries(texts: Sequence[str], option: str) -> tuple[Entry, ...]:
 
 def _excerpt(text: str) -> str:
     text = text.strip()
-    return repr(text if len(text) <= 160 else f'{text[:120]} … {text[-30:]}')  # noqa: PLR2004  # as much as a sentence bears
+    return repr(text if len(text) <= 160 else f'{text[:120]} … {text[-30:]}')  # as much as a sentence bears
 
 
 class AskCommands:
@@ -337,7 +353,13 @@ class AllowedCommands:
 
     name = 'allowed_commands'
 
-    def __init__(self, entries: Sequence[str], *, asked: AskCommands | None = None, shell: Literal['bash', 'sh'] = 'bash') -> None:
+    def __init__(
+        self,
+        entries: Sequence[str],
+        *,
+        asked: AskCommands | None = None,
+        shell: Literal['bash', 'sh'] = 'bash',
+    ) -> None:
         self.entries = _entries(entries, self.name)
         self.asked = asked
         self.shell: Literal['bash', 'sh'] = shell
@@ -361,7 +383,11 @@ class AllowedCommands:
                 yield Verdict(Decision.DENY, reason, self.name, call.text, call.span)
         for setting in findings.settings:
             if not self._harmless(setting):
-                what = f'Variable {setting.name!r}' if setting.name else 'A variable whose name is not known'
+                what = (
+                    f'Variable {setting.name!r}'
+                    if setting.name
+                    else 'A variable whose name is not known'
+                )
                 reason = (
                     f'{what} decides which program runs, so it is not set in a list of allowed commands. Run '
                     f'{_excerpt(setting.text)} without it. Allowed commands: {_listed(self._names())}.'
@@ -395,10 +421,14 @@ class DeniedOperators:
 
     def __init__(self, operators: Sequence[str]) -> None:
         if isinstance(operators, str):
-            raise PolicyError(f'{self.name} is the text {operators!r}: it must be a list such as [{operators!r}]')
+            raise PolicyError(
+                f'{self.name} is the text {operators!r}: it must be a list such as [{operators!r}]'
+            )
         for operator in operators:
             if operator not in OPERATORS:
-                raise PolicyError(f'{self.name} holds {operator!r}: an operator is one of {" ".join(map(repr, OPERATORS))}')
+                raise PolicyError(
+                    f'{self.name} holds {operator!r}: an operator is one of {" ".join(map(repr, OPERATORS))}'
+                )
         self.operators = tuple(operators)
 
     def check(self, findings: Findings) -> Iterable[Verdict]:
@@ -471,9 +501,13 @@ class Policy:
         self.rules = tuple(rules)
         self.shell: Literal['bash', 'sh'] = shell
         self.unresolved: Literal['deny', 'ask', 'allow'] = unresolved
-        self._unresolved = {'deny': Decision.DENY, 'ask': Decision.ASK, 'allow': Decision.ALLOW}[unresolved]
+        self._unresolved = {'deny': Decision.DENY, 'ask': Decision.ASK, 'allow': Decision.ALLOW}[
+            unresolved
+        ]
         # What is not known matters only to rules about what runs: with none of them it can't evade anything.
-        about_names = [rule for rule in self.rules if not isinstance(rule, (NoInteractive, DeniedOperators))]
+        about_names = [
+            rule for rule in self.rules if not isinstance(rule, (NoInteractive, DeniedOperators))
+        ]
         about_code = [rule for rule in self.rules if not isinstance(rule, NoInteractive)]
         self._about = {'name': bool(about_names), 'code': bool(about_code)}
 
@@ -512,6 +546,21 @@ class Policy:
             rules.append(ask)
         return cls(rules, shell=shell, unresolved=unresolved)
 
+    @classmethod
+    def from_file(cls, path: str | Path, *, shell: Literal['bash', 'sh'] | None = None) -> Policy:
+        """The policy of a YAML file, whose examples are checked.
+
+        Args:
+            path: The file.
+            shell: Takes the place of the shell that the file names.
+
+        Raises:
+            PolicyError: When the file can't be used; the text names the place.
+        """
+        from anyshell.policy.file import load  # noqa: PLC0415  # it needs this module, and YAML
+
+        return load(path).policy(shell=shell)
+
     def check(self, command: str) -> Verdict:
         """Decide whether a command line may run. Pure, total and deterministic: it never raises."""
         return self.explain(command).verdict
@@ -543,7 +592,11 @@ class Policy:
             Verdict(
                 self._unresolved,
                 f'{_excerpt(item.text)} is not known before it runs. {item.reason}'
-                + (f' It needs approval (unresolved is {self.unresolved!r}).' if self._unresolved is Decision.ASK else ''),
+                + (
+                    f' It needs approval (unresolved is {self.unresolved!r}).'
+                    if self._unresolved is Decision.ASK
+                    else ''
+                ),
                 'unresolved',
                 item.text,
                 item.span,
@@ -558,11 +611,11 @@ def _unreadable(command: str) -> Verdict | None:
     try:
         size = len(command.encode()) if len(command) <= MAX_BYTES else len(command)
     except UnicodeEncodeError as error:
-        return _syntax(command, 'it holds a character that can not be encoded', (error.start, error.start + 1))
-    if size > MAX_BYTES:
-        reason = (
-            f'The command is too long: {size} bytes, and {MAX_BYTES} are allowed. Write its text to a file in parts, then run the file.'
+        return _syntax(
+            command, 'it holds a character that can not be encoded', (error.start, error.start + 1)
         )
+    if size > MAX_BYTES:
+        reason = f'The command is too long: {size} bytes, and {MAX_BYTES} are allowed. Write its text to a file in parts, then run the file.'
         return Verdict(Decision.DENY, reason, 'syntax', '', (0, len(command)))
     at = command.find('\0')
     return None if at < 0 else _syntax(command, 'it holds a NUL character', (at, at + 1))
@@ -573,7 +626,7 @@ def _syntax(command: str, message: str, place: Span) -> Verdict:
     near = command[max(0, start - 20) : start + 20]
     line = command.count('\n', 0, start) + 1
     reason = (
-        f'The command is not understood: {message}, at character {start} (line {line}), near {ascii(near)}. '
+        f'The command is not understood: {message}, at character {start} (line {line}), near {near!a}. '
         'Nothing was run. Write it in plain shell syntax, perhaps as several commands.'
     )
     return Verdict(Decision.DENY, reason, 'syntax', near, place)

@@ -24,7 +24,7 @@ Shell = Literal['bash', 'sh']
 Span = tuple[int, int]
 
 
-class NotUnderstood(Exception):  # noqa: N818  # it is a finding about the line, not an error of ours
+class NotUnderstood(Exception):  # it is a finding about the line, not an error of ours
     """Raised when a text is outside the grammar; the message ends a sentence, `place` is an index into the text."""
 
     def __init__(self, message: str, place: Span) -> None:
@@ -114,11 +114,13 @@ _SUBSCRIPTED = re.compile(r'[A-Za-z_][A-Za-z0-9_]*\[')
 _UNARY = re.compile(r'-[A-Za-z]')
 _SCAN_RUN = re.compile(r'[^\\\'"`$<>(){}\[\]]+')
 _HARMLESS_QUOTES = re.compile(r"'[^'\"$`\\}\n]*'")
-_ESCAPED_META = re.compile(r'\\[;&|<>()\'"`\\]')
+_ESCAPED_META = frozenset(';&|<>()\'"`\\')
 _BREAKS = frozenset(' \t\n;&|<>()')
 _SPECIAL_PARAMETERS = frozenset('@*#?-$!0123456789')
 _NUMBERS = frozenset('#?$')
-_ASSIGNING = frozenset(('alias', 'declare', 'export', 'local', 'readonly', 'typeset', 'eval', 'let'))
+_ASSIGNING = frozenset(
+    ('alias', 'declare', 'export', 'local', 'readonly', 'typeset', 'eval', 'let')
+)
 _COMPOUND = frozenset(('if', 'while', 'until', 'for', 'case', 'select', '{', '[[', 'function'))
 _REDIRECTS = ('<<<', '<<-', '<<', '<&', '<>', '<', '>>', '>&', '>|', '>', '&>>', '&>')
 _RESERVED = _COMPOUND | {
@@ -166,7 +168,7 @@ class Reader:
         self.text = text
         self.bash = shell == 'bash'
         self.shell: Shell = shell
-        self.at = start
+        self.at: int = start
         self.end = len(text) if end is None else end
         self.fixed = fixed
         self.depth = depth
@@ -266,7 +268,9 @@ class Reader:
 
     # Words
 
-    def _word(self, *, first: bool = False, assigning: bool = False, mode: str = '') -> Word | Assignment | None:  # noqa: C901, PLR0912, PLR0915  # one loop over the characters of a word, as in the shell
+    def _word(
+        self, *, first: bool = False, assigning: bool = False, mode: str = ''
+    ) -> Word | Assignment | None:  # one loop over the characters of a word, as in the shell
         """Read a word, or an assignment where one may stand; `None` when no word begins here.
 
         Args:
@@ -304,6 +308,9 @@ class Reader:
                 if plain:
                     parts.append(('u', plain))
                     plain = ''
+                if mode == 'array' and self.closer and text[at + 1 : at + 2] in _ESCAPED_META:
+                    # bash 5.2 writes the commands of `$(…)` anew before it runs them, and loses such backslashes.
+                    raise self.fail('an array in `$(…)` holds an escaped character', at)
                 parts.append(('q', text[at + 1] if at + 1 < end else '\\'))
                 at += 2
             elif char == '[' and token is not None:
@@ -496,7 +503,9 @@ class Reader:
             raise self.fail(f'`{char}(` {_BASH_ONLY}')
         self.at = self._skip(start + 1) + 1
         self._operator(f'{char}(', start)
-        subs.append(Substitution(f'{char}(', self._until_parenthesis(start), self.place(start, self.at)))
+        subs.append(
+            Substitution(f'{char}(', self._until_parenthesis(start), self.place(start, self.at))
+        )
 
     def _until_parenthesis(self, start: int) -> Sequence:
         """Read commands up to the `)` of a substitution."""
@@ -637,7 +646,9 @@ class Reader:
         self.at += 1
         return True
 
-    def _braced(self, start: int, parts: list[Part], subs: list[Substitution], *, quoted: bool) -> None:  # noqa: C901, PLR0912  # the forms of ${…}
+    def _braced(
+        self, start: int, parts: list[Part], subs: list[Substitution], *, quoted: bool
+    ) -> None:  # the forms of ${…}
         char = self._peek()
         if char and char in ' \t\n|':
             raise self.fail('`${ …; }` is not read', start)
@@ -656,7 +667,9 @@ class Reader:
             name = char
             self.at = at + 1
             if char == '$' and self._char(self.at) == '$':
-                self.at += 1  # bash takes `$$` as a pair even here, so that a `{` behind it opens nothing
+                self.at += (
+                    1  # bash takes `$$` as a pair even here, so that a `{` behind it opens nothing
+                )
             while name.isdigit() and (char := self._peek()).isdigit():
                 name += char
                 self.at += 1
@@ -674,19 +687,30 @@ class Reader:
         if plain and self._peek() == '}':
             self.at += 1
             if several or not _NAME.fullmatch(name):
-                parts.append(('n', '') if name in '#?$' else (('m' if several else 'X') if quoted else 'x', name))
+                parts.append(
+                    ('n', '')
+                    if name in '#?$'
+                    else (('m' if several else 'X') if quoted else 'x', name)
+                )
             else:
                 parts.append(('V' if quoted else 'v', name))
             return
         begin = self.at
         first, second = self._peek(), self._char(self._skip(self.at + 1))
-        if not self.bash and ((first and first in '/^,@') or (first == ':' and second not in set('-+=?'))):
+        if not self.bash and (
+            (first and first in '/^,@') or (first == ':' and second not in set('-+=?'))
+        ):
             raise self.fail(f'this form of `${{…}}` {_BASH_ONLY}', start)
         inner = []
         self._scan(inner, subs, '}', '', double=quoted, brace=True, what='the expansion')
         rest = self.text[begin : self.at - 1].replace('\\\n', '')
         if first == '@' and 'P' in rest:
-            self.hidden.append(('`@P` expands a value as a prompt, which runs the commands in it', self.place(start, self.at)))
+            self.hidden.append(
+                (
+                    '`@P` expands a value as a prompt, which runs the commands in it',
+                    self.place(start, self.at),
+                )
+            )
         if first == ':' and second not in set('-+=?'):
             self._no_hidden_code(inner, start)
         if name and (first == '=' or (first == ':' and second == '=')):
@@ -694,7 +718,9 @@ class Reader:
         if length:
             parts.append(('n', ''))
         else:
-            parts.append((('m' if several or indirect or '@' in rest else 'X') if quoted else 'x', ''))
+            parts.append(
+                (('m' if several or indirect or '@' in rest else 'X') if quoted else 'x', '')
+            )
 
     def _scan(  # noqa: C901, PLR0912  # the characters that mean something between brackets
         self,
@@ -748,7 +774,12 @@ class Reader:
                     self._quoted(char, parts, subs)
             elif char == '$':
                 self._dollar(parts, subs, quoted=double)
-            elif char in '<>' and close in ']}' and not double and self._char(self._skip(self.at + 1)) == '(':
+            elif (
+                char in '<>'
+                and close in ']}'
+                and not double
+                and self._char(self._skip(self.at + 1)) == '('
+            ):
                 begin = self.at
                 self._process(char, subs)
                 if close in text[begin : self.at]:
@@ -762,10 +793,12 @@ class Reader:
         """Note text that arithmetic expands a second time: a subscript in it runs its `$(…)`."""
         text = ''.join(text for kind, text in parts if kind in 'uq')
         if '$(' in text or '`' in text:
-            self.hidden.append((
-                'arithmetic and subscripts expand their text again, which runs the commands quoted in it',
-                self.place(start, self.at),
-            ))
+            self.hidden.append(
+                (
+                    'arithmetic and subscripts expand their text again, which runs the commands quoted in it',
+                    self.place(start, self.at),
+                )
+            )
 
     def _array(self, subs: list[Substitution]) -> None:
         """Read the words of `name=(…)` up to its `)`."""
@@ -783,9 +816,6 @@ class Reader:
                 word = self._word(mode='array')
                 if not isinstance(word, Word):
                     raise self.fail('an array is never closed', start)
-                if self.closer and _ESCAPED_META.search(word.raw):
-                    # bash 5.2 writes the commands of `$(…)` anew before it runs them, and loses these backslashes.
-                    raise self.fail('an array in `$(…)` holds an escaped character', word.span[0])
                 subs += word.substitutions
 
     # Here-documents
@@ -800,18 +830,26 @@ class Reader:
                 raise NotUnderstood('a here-document has no end', document.redirect.span)
             line_start = at
             line, at = self._here_line(at, joined=not document.quoted)
-            raw_line = text[line_start : at]
+            raw_line = text[line_start:at]
             if document.strip:
                 exact = exact and not line.startswith('\t')
                 line = line.lstrip('\t')
             if line == document.delimiter:
                 if not self.bash and '\\\n' in raw_line:
-                    raise NotUnderstood('the end of a here-document is continued', document.redirect.span)
+                    raise NotUnderstood(
+                        'the end of a here-document is continued', document.redirect.span
+                    )
                 break
-            if self.closer and line.startswith(document.delimiter) and ')' in line[len(document.delimiter) :]:
+            if (
+                self.closer
+                and line.startswith(document.delimiter)
+                and ')' in line[len(document.delimiter) :]
+            ):
                 # Inside `$(…)` bash ends the text at `EOF)` too, and reads on right behind the word.
                 if not self.bash or '\\\n' in raw_line:
-                    raise NotUnderstood('a line begins with the end of a here-document', document.redirect.span)
+                    raise NotUnderstood(
+                        'a line begins with the end of a here-document', document.redirect.span
+                    )
                 at = line_start + raw_line.index(document.delimiter) + len(document.delimiter)
                 break
             exact = exact and '\\\n' not in raw_line
@@ -826,8 +864,14 @@ class Reader:
         if exact:
             reader = self._inside(begin, begin + len(content))
         else:
-            reader = Reader(content, shell=self.shell, fixed=span, depth=self.depth, extglob=self.extglob)
-        document.redirect.body = reader.here_text(span)
+            reader = Reader(
+                content, shell=self.shell, fixed=span, depth=self.depth, extglob=self.extglob
+            )
+        try:
+            document.redirect.body = reader.here_text(span)
+        except NotUnderstood as error:
+            error.deferred = True
+            raise
         self._adopt(reader)
         self.depth -= 1
 
@@ -888,7 +932,14 @@ class Reader:
             self.at += 1
             if not self.bash and self._peek() and self._char(self.at) not in _BREAKS:
                 raise self.fail(f'text right behind `{operator}-` is read in different ways', start)
-            redirects.append(Redirect(operator, descriptor, Word('-', (('u', '-'),), self.place(self.at - 1, self.at)), self.place(start, self.at)))
+            redirects.append(
+                Redirect(
+                    operator,
+                    descriptor,
+                    Word('-', (('u', '-'),), self.place(self.at - 1, self.at)),
+                    self.place(start, self.at),
+                )
+            )
             return True
         target = self._word()
         if not isinstance(target, Word):
@@ -901,7 +952,9 @@ class Reader:
         if operator in {'<<', '<<-'}:
             self.pending.append(self._delimiter(redirect))
         elif operator == '<<<':
-            redirect.body = Word(target.raw, (*target.parts, ('q', '\n')), target.span, target.substitutions)
+            redirect.body = Word(
+                target.raw, (*target.parts, ('q', '\n')), target.span, target.substitutions
+            )
         redirects.append(redirect)
         return True
 
@@ -918,7 +971,9 @@ class Reader:
                 text = target.raw
                 break
             else:
-                raise NotUnderstood('the end of a here-document is named by an expansion', redirect.span)
+                raise NotUnderstood(
+                    'the end of a here-document is named by an expansion', redirect.span
+                )
         if '\n' in text:
             # No line can be equal to it.
             raise NotUnderstood('a here-document has no end', redirect.span)
@@ -946,7 +1001,7 @@ class Reader:
         word = self._word()
         if isinstance(word, Word) and self._is_descriptor(word):
             return word.literal
-        self.at = start
+        self.at: int = start
         return ''
 
     def _is_descriptor(self, word: Word) -> bool:
@@ -1000,7 +1055,9 @@ class Reader:
                 self.at += 1
                 self._operator('&', start)
                 item.background = True
-            elif char == ';' and self._ahead(';;') < 0 and not (self.bash and self._ahead(';&') > 0):
+            elif (
+                char == ';' and self._ahead(';;') < 0 and not (self.bash and self._ahead(';&') > 0)
+            ):
                 start = self.at
                 self.at += 1
                 self._operator(';', start)
@@ -1008,7 +1065,9 @@ class Reader:
                 self.operators.append(('\n', self.place(self.at, self.at + 1)))
                 self._newline()
             elif char and not (
-                char == ')' or (char == ';' and (self._ahead(';;') > 0 or self._ahead(';&') > 0)) or self._keyword() in _ENDINGS
+                char == ')'
+                or (char == ';' and (self._ahead(';;') > 0 or self._ahead(';&') > 0))
+                or self._keyword() in _ENDINGS
             ):
                 raise self.fail(f'`{char}` does not belong here')
             else:
@@ -1032,16 +1091,22 @@ class Reader:
     def _pipeline(self) -> Pipeline:
         self._deeper()
         start = self._skip(self.at)
+        first = -1
         pipeline = Pipeline([], self._prefixes())
         if start == self.opening and pipeline.keywords[:1] == ['time'] and self.bash:
             # Right behind `$(`, bash 5.2 takes `time` for a program at first: only a simple command is read the same way.
-            if self._peek() == '(' or self._keyword():
+            if self._peek() == '(' or self._keyword() not in {'', '[[', 'coproc'}:
                 raise self.fail('`time` right behind `$(` times only simple commands')
             self.strict = True
+            first = self.at
         if pipeline.keywords and self._ends_command():
             self.depth -= 1
             return pipeline
         pipeline.commands.append(self._command(first=True))
+        if first >= 0:
+            self.strict = False
+            if not isinstance(pipeline.commands[0], Simple) and re.search(r'[(){}]', self.text[first : self.at]):
+                raise self.fail('`time` right behind `$(` times only simple commands', first)
         while self._blanks() == '|' and self._ahead('||') < 0:
             start = self.at
             self.at += 1
@@ -1118,10 +1183,12 @@ class Reader:
         if char == '(':
             return self._parenthesis(start)
         word = self._keyword()
-        if not word or (word == 'time' and (not first or not self.bash)) or word == 'in':
-            # `in` is a plain word here, and `time` is one behind a pipe and in a POSIX sh.
+        if not word or (word == 'time' and (not first or not self.bash)):
+            # `time` is a plain word behind a pipe and in a POSIX sh.
+            if self.bash and char == ']' and self._after_keyword(']]') > 0:
+                raise self.fail('`]]` does not belong here')
             return self._simple()
-        if word in _ENDINGS or word in {'!', 'time'}:
+        if word in _ENDINGS or word in {'!', 'time', 'in'}:
             raise self.fail(f'`{word}` does not belong here')
         if not self.bash and word in {'[[', 'function', 'select', 'coproc'}:
             raise self.fail(f'`{word}` {_BASH_ONLY}')
@@ -1422,7 +1489,7 @@ class Reader:
 
     def _simple(self) -> Command:
         start = self._skip(self.at)
-        self.at = start
+        self.at: int = start
         words: list[Word] = []
         assignments: list[Assignment] = []
         redirects: list[Redirect] = []
@@ -1446,7 +1513,11 @@ class Reader:
                     continue
                 if char == '&':
                     break
-            word = self._word(first=not words and not strict, assigning=assigning, mode='' if words or not strict else 'strict')
+            word = self._word(
+                first=not words and not strict,
+                assigning=assigning,
+                mode='' if words or not strict else 'strict',
+            )
             if isinstance(word, Assignment):
                 assignments.append(word)
                 continue
@@ -1466,8 +1537,14 @@ class Reader:
             words.append(word)
         if not (words or assignments or redirects):
             char = self._char(self.at)
-            raise self.fail(f'`{char}` does not belong here' if char.strip() else 'a command is missing')
-        if len(words) > 1 and words[0].raw == 'shopt' and any('extglob' in word.literal for word in words):
+            raise self.fail(
+                f'`{char}` does not belong here' if char.strip() else 'a command is missing'
+            )
+        if (
+            len(words) > 1
+            and words[0].raw == 'shopt'
+            and any('extglob' in word.literal for word in words)
+        ):
             self.extglob = self.bash
         return Simple(words, assignments, redirects, self.place(start, self.at))
 
@@ -1498,7 +1575,14 @@ def _back_tick_text(body: str, *, double: bool) -> str:
     return text + body[at:]
 
 
-def read(text: str, *, shell: Shell = 'bash', fixed: Span | None = None, depth: int = 0, extglob: bool = False) -> tuple[Sequence, Reader]:
+def read(
+    text: str,
+    *,
+    shell: Shell = 'bash',
+    fixed: Span | None = None,
+    depth: int = 0,
+    extglob: bool = False,
+) -> tuple[Sequence, Reader]:
     """Read a program.
 
     Returns:

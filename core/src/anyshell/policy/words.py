@@ -161,7 +161,9 @@ def fields(word: Word) -> list[Word]:
         texts = list(_expand(text, [0]))
     except OverflowError:
         return [unknown(word.span, word.raw)]
-    return [Word(word.raw, _decode(text, word.parts), word.span, word.substitutions) for text in texts]
+    return [
+        Word(word.raw, _decode(text, word.parts), word.span, word.substitutions) for text in texts
+    ]
 
 
 def _decode(text: str, parts: Sequence[Part]) -> list[Part]:
@@ -233,7 +235,10 @@ def _sequence(text: str) -> list[str] | None:
 _ESCAPES = {
     'a': 7, 'b': 8, 'e': 27, 'E': 27, 'f': 12, 'n': 10, 'r': 13, 't': 9, 'v': 11, '\\': 92, "'": 39, '"': 34, '?': 63,
 }  # fmt: skip
-_ESCAPE = re.compile(r'\\(?:x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|c(.)|(.))', re.DOTALL)
+_ESCAPE = re.compile(
+    r'\\(?:x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|c(.)|(.))',
+    re.DOTALL,
+)
 
 
 def ansi_c(text: str) -> str:

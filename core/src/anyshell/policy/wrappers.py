@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from anyshell.policy.words import UNKNOWN, Word, static, unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from anyshell.policy.calls import Search, Situation
     from anyshell.policy.syntax import Shell, Span
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 class Runs(Protocol):
     """Judges what a program runs."""
 
-    def __call__(self, search: Search, name: str, words: list[Word], situation: Situation, span: Span, /) -> None: ...
+    def __call__(
+        self, search: Search, name: str, words: list[Word], situation: Situation, span: Span, /
+    ) -> None: ...
 
 
 @dataclass(slots=True)
@@ -55,7 +57,7 @@ class Grammar:
     lenient: bool = False
     single_dash: bool = False
 
-    def parse(self, name: str, words: Sequence[Word]) -> Options:  # noqa: C901, PLR0912  # one loop, as getopt has it
+    def parse(self, name: str, words: Sequence[Word]) -> Options:  # one loop, as getopt has it
         """Read the options in front of the operands, or among them where the program permutes."""
         options = Options()
         index = 0
@@ -69,7 +71,9 @@ class Grammar:
                     if self.permute and options.rest and not prefix.startswith('-'):
                         options.rest.append(word)
                         continue
-                    options.problem = f'An argument of {name!r} before its command is not known before it runs.'
+                    options.problem = (
+                        f'An argument of {name!r} before its command is not known before it runs.'
+                    )
                     break
                 text = prefix
             if text == '--':
@@ -83,16 +87,24 @@ class Grammar:
                     options.rest += words[index:]
                     return options
                 continue
-            long = text.startswith('--') or (self.single_dash and len(text) > 2)  # noqa: PLR2004  # `-x` is a letter
-            index = self._long(name, word, words, index, options) if long else self._short(name, word, words, index, options)
+            long = text.startswith('--') or (self.single_dash and len(text) > 2)  # `-x` is a letter
+            index = (
+                self._long(name, word, words, index, options)
+                if long
+                else self._short(name, word, words, index, options)
+            )
             if options.problem:
                 break
         return options
 
-    def _long(self, name: str, word: Word, words: Sequence[Word], index: int, options: Options) -> int:
+    def _long(
+        self, name: str, word: Word, words: Sequence[Word], index: int, options: Options
+    ) -> int:
         text = word.value if word.value is not None else word.prefix()
         given, equals, _ = text.lstrip('-').partition('=')
-        matches = [given] if given in self.long else [key for key in self.long if key.startswith(given)]
+        matches = (
+            [given] if given in self.long else [key for key in self.long if key.startswith(given)]
+        )
         kinds = {self.long[key] for key in matches}
         if word.value is None and not equals:
             options.problem = f'An option of {name!r} is not known before it runs.'
@@ -109,7 +121,9 @@ class Grammar:
             options.found.append((matches[0], None))
         return index
 
-    def _short(self, name: str, word: Word, words: Sequence[Word], index: int, options: Options) -> int:
+    def _short(
+        self, name: str, word: Word, words: Sequence[Word], index: int, options: Options
+    ) -> int:
         text = word.value if word.value is not None else word.prefix()
         for place, letter in enumerate(text[1:], 1):
             kind = self.letters.get(letter)
@@ -128,11 +142,15 @@ class Grammar:
             options.problem = f'An option of {name!r} is not known before it runs.'
         return index
 
-    def _value(self, name: str, option: str, words: Sequence[Word], index: int, options: Options) -> int:
+    def _value(
+        self, name: str, option: str, words: Sequence[Word], index: int, options: Options
+    ) -> int:
         if index >= len(words):
             options.found.append((option, None))
         elif not words[index].one_field:
-            options.problem = f'The value of an option of {name!r} may become several words; put it in quotes.'
+            options.problem = (
+                f'The value of an option of {name!r} may become several words; put it in quotes.'
+            )
         else:
             options.found.append((option, words[index]))
         return index + 1
@@ -148,7 +166,9 @@ def _grammar(short: str = '', long: str = '', **settings: bool | re.Pattern[str]
     return Grammar(letters, names, **settings)  # pyright: ignore[reportArgumentType]  # the keywords are this module's
 
 
-def _blind(search: Search, name: str, reason: str, words: Sequence[Word], situation: Situation, span: Span) -> None:
+def _blind(
+    search: Search, name: str, reason: str, words: Sequence[Word], situation: Situation, span: Span
+) -> None:
     text = ' '.join((name, *(word.raw for word in words)))
     search.unresolve('name', f'{reason} Write the command in plain words.', situation, text, span)
 
@@ -188,7 +208,9 @@ def rest(
         single_dash=single_dash,
     )
 
-    def runs(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    def runs(
+        search: Search, name: str, words: list[Word], situation: Situation, span: Span
+    ) -> None:
         options = grammar.parse(name, words)
         for value in options.values(*code):
             search.code(value, replace(situation, functions=False), by=name)
@@ -201,9 +223,20 @@ def rest(
         if settings:
             left = _settings(search, left, situation, span)
         if any(not word.one_field for word in left[:operands]):
-            _blind(search, name, f'An operand of {name!r} before its command is not known before it runs.', words, situation, span)
+            _blind(
+                search,
+                name,
+                f'An operand of {name!r} before its command is not known before it runs.',
+                words,
+                situation,
+                span,
+            )
         elif left[operands:]:
-            search.run(left[operands:], situation if functions else replace(situation, functions=False), span)
+            search.run(
+                left[operands:],
+                situation if functions else replace(situation, functions=False),
+                span,
+            )
 
     return runs
 
@@ -218,11 +251,20 @@ def _settings(search: Search, words: list[Word], situation: Situation, span: Spa
     return []
 
 
-def code_rest(short: str = '', long: str = '', *, argv: Sequence[str] = (), operands: int = 0, code: Sequence[str] = ()) -> Runs:
+def code_rest(
+    short: str = '',
+    long: str = '',
+    *,
+    argv: Sequence[str] = (),
+    operands: int = 0,
+    code: Sequence[str] = (),
+) -> Runs:
     """A program that joins the rest of its words to shell code, or runs them as they are with an option of `argv`."""
     grammar = _grammar(short, long)
 
-    def runs(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    def runs(
+        search: Search, name: str, words: list[Word], situation: Situation, span: Span
+    ) -> None:
         options = grammar.parse(name, words)
         situation = replace(situation, functions=False)
         for value in options.values(*code):
@@ -244,7 +286,9 @@ def code_rest(short: str = '', long: str = '', *, argv: Sequence[str] = (), oper
 
 
 def _joined(words: Sequence[Word], span: Span) -> Word:
-    text = ' '.join(word.code if word.one_field or word.value is not None else UNKNOWN for word in words)
+    text = ' '.join(
+        word.code if word.one_field or word.value is not None else UNKNOWN for word in words
+    )
     return Word(' '.join(word.raw for word in words), (('q', text),), span)
 
 
@@ -274,7 +318,9 @@ def _env(search: Search, name: str, words: list[Word], situation: Situation, spa
                 raise ValueError  # noqa: TRY301  # the same ending for both ways to be unreadable
             split = [static(part, value.span) for part in shlex.split(text)]
         except ValueError:
-            _blind(search, name, f'The text that {name!r} splits is not read.', words, situation, span)
+            _blind(
+                search, name, f'The text that {name!r} splits is not read.', words, situation, span
+            )
             return
         _env(search, name, [*split, *left], situation, span)
         return
@@ -293,7 +339,9 @@ _HASH = _grammar('l r p: d t')
 _DECLARING = re.compile(r'[A-Za-z_]\w*(\[.*\])?\+?=', re.DOTALL)
 
 
-def _command(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+def _command(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:
     options = _COMMAND.parse(name, words)
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
@@ -311,7 +359,9 @@ def _exec(search: Search, name: str, words: list[Word], situation: Situation, sp
         search.redirected = True
 
 
-def _builtin(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+def _builtin(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:  # the interface of the table
     if words and words[0].value == '--':
         words = words[1:]
     if words:
@@ -327,7 +377,14 @@ def _eval(search: Search, name: str, words: list[Word], situation: Situation, sp
 
 def _trap(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
     index = 0
-    while index < len(words) and (words[index].value or '') in {'-l', '-p', '-P', '-lp', '-pl', '--'}:
+    while index < len(words) and (words[index].value or '') in {
+        '-l',
+        '-p',
+        '-P',
+        '-lp',
+        '-pl',
+        '--',
+    }:
         if words[index].value != '--':
             return
         index += 1
@@ -343,7 +400,13 @@ def _alias(search: Search, name: str, words: list[Word], situation: Situation, s
         if equals:
             search.alias(key, word.without(len(key) + 1), situation)
         elif word.value is None:
-            search.unresolve('code', 'An alias whose name and text are not known.', situation, word.raw, word.span)
+            search.unresolve(
+                'code',
+                'An alias whose name and text are not known.',
+                situation,
+                word.raw,
+                word.span,
+            )
 
 
 def _hash(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -354,7 +417,9 @@ def _hash(search: Search, name: str, words: list[Word], situation: Situation, sp
         _blind(search, name, options.problem, words, situation, span)
 
 
-def _complete(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+def _complete(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:
     options = _COMPLETE.parse(name, words)
     for value in options.values('C'):
         search.code(_joined([value, unknown(value.span)], span), situation, by=name)
@@ -363,7 +428,9 @@ def _complete(search: Search, name: str, words: list[Word], situation: Situation
         _blind(search, name, options.problem, words, situation, span)
 
 
-def _mapfile(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+def _mapfile(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:
     options = _MAPFILE.parse(name, words)
     for value in options.values('C'):
         search.code(_joined([value, unknown(value.span)], span), situation, by=name)
@@ -374,21 +441,29 @@ def _mapfile(search: Search, name: str, words: list[Word], situation: Situation,
 
 
 def _enable(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    if any((word.value is None) or (word.value.startswith('-') and 'f' in word.value) for word in words):
+    if any(
+        (word.value is None) or (word.value.startswith('-') and 'f' in word.value) for word in words
+    ):
         text = ' '.join((name, *(word.raw for word in words)))
         search.unresolve('code', 'It loads code into the shell.', situation, text, span)
 
 
 def _test(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
-    risky = any(word.value in {'-v', '-R'} or (word.value is None and not word.prefix()) for word in words)
+    risky = any(
+        word.value in {'-v', '-R'} or (word.value is None and not word.prefix()) for word in words
+    )
     if risky:
-        search.hidden([word for word in words if re.match(r'[A-Za-z_]\w*\[', word.literal)], situation)
+        search.hidden(
+            [word for word in words if re.match(r'[A-Za-z_]\w*\[', word.literal)], situation
+        )
 
 
 def _let(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
     search.hidden(words, situation)
     for word in words:
-        for match in re.finditer(r'([A-Za-z_]\w*)(\[[^]]*\])?\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)', word.literal):
+        for match in re.finditer(
+            r'([A-Za-z_]\w*)(\[[^]]*\])?\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)', word.literal
+        ):
             search.set(match[1], None, situation, word.raw, word.span)
 
 
@@ -405,18 +480,26 @@ def _unset(search: Search, name: str, words: list[Word], situation: Situation, s
 
 def _printf(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
     if words and words[0].prefix().startswith('-v'):
-        target = words[0].without(2) if words[0].literal != '-v' else (words[1] if words[1:] else words[0])
+        target = (
+            words[0].without(2)
+            if words[0].literal != '-v'
+            else (words[1] if words[1:] else words[0])
+        )
         search.hidden([target], situation)
         _set_names(search, [target], situation)
     elif words and words[0].value is None and not words[0].prefix():
-        search.hidden([word for word in words[1:] if re.match(r'[A-Za-z_]\w*\[', word.literal)], situation)
+        search.hidden(
+            [word for word in words[1:] if re.match(r'[A-Za-z_]\w*\[', word.literal)], situation
+        )
 
 
 def _wait(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
     search.hidden(words, situation)
 
 
-def _getopts(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+def _getopts(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:  # the interface of the table
     search.hidden(words[1:2], situation)
     _set_names(search, words[1:2], situation)
 
@@ -428,7 +511,9 @@ def _set_names(search: Search, words: Sequence[Word], situation: Situation) -> N
             search.set(name[0], None, situation, word.raw, word.span)
 
 
-def _declare(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001, C901  # the interface of the table; one loop over the words
+def _declare(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:  # the interface of the table; one loop over the words
     flags = ''.join(word.literal[1:] for word in words if word.literal[:1] in {'-', '+'})
     if 'i' in flags:
         search.integers = True
@@ -437,7 +522,9 @@ def _declare(search: Search, name: str, words: list[Word], situation: Situation,
         if literal[:1] in {'-', '+'} and word.value is not None:
             continue
         match = _DECLARING.match(word.prefix())
-        target, value = (word.prefix()[: match.end()], word.without(match.end())) if match else (literal, None)
+        target, value = (
+            (word.prefix()[: match.end()], word.without(match.end())) if match else (literal, None)
+        )
         search.hidden([static(target, word.span, word.raw)], situation)
         if value is not None and ('i' in flags or 'n' in flags or value.literal.startswith('(')):
             search.hidden([value], situation)
@@ -475,8 +562,17 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
             if syntax_only:
                 return
             prefix = word.prefix()
-            if prefix.startswith(('-', '+')) or (not prefix and not (word.one_field or word.reads_process)):
-                _blind(search, name, f'An argument of {name!r} is not known before it runs.', words, situation, span)
+            if prefix.startswith(('-', '+')) or (
+                not prefix and not (word.one_field or word.reads_process)
+            ):
+                _blind(
+                    search,
+                    name,
+                    f'An argument of {name!r} is not known before it runs.',
+                    words,
+                    situation,
+                    span,
+                )
                 return
             break
         if text in {'-', '--'}:
@@ -491,7 +587,13 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
                 return
             if long in _SHELL_FILES and index < len(words):
                 if words[index].reads_process:
-                    search.unresolve('code', f'{name!r} reads code that is not known.', situation, words[index].raw, words[index].span)
+                    search.unresolve(
+                        'code',
+                        f'{name!r} reads code that is not known.',
+                        situation,
+                        words[index].raw,
+                        words[index].span,
+                    )
                 index += 1
             continue
         for letter in text[1:]:
@@ -503,7 +605,14 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
                 syntax_only = text[0] == '-'
             elif letter in 'oO':
                 if index < len(words) and not words[index].one_field:
-                    _blind(search, name, f'An argument of {name!r} is not known before it runs.', words, situation, span)
+                    _blind(
+                        search,
+                        name,
+                        f'An argument of {name!r} is not known before it runs.',
+                        words,
+                        situation,
+                        span,
+                    )
                     return
                 index += 1
     operands = words[index:]
@@ -514,7 +623,14 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
             return
         code = operands[0]
         if not code.one_field:
-            _blind(search, name, f'The code that {name!r} runs is not known before it runs.', words, situation, span)
+            _blind(
+                search,
+                name,
+                f'The code that {name!r} runs is not known before it runs.',
+                words,
+                situation,
+                span,
+            )
             return
         extglob = any('extglob' in word.literal for word in words[:index])
         search.code(code, situation, by=name, shell=grammar, extglob=extglob)
@@ -527,7 +643,9 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
             search.code(operands[1], replace(situation, weak=True), by=name, shell=grammar)
 
 
-def _script(search: Search, name: str, word: Word, situation: Situation, span: Span, grammar: Shell) -> None:
+def _script(
+    search: Search, name: str, word: Word, situation: Situation, span: Span, grammar: Shell
+) -> None:
     stdin = search.file(word, situation)
     if stdin == 'file':
         return
@@ -545,9 +663,13 @@ def _source(search: Search, name: str, words: list[Word], situation: Situation, 
     _script(search, name, words[0], situation, span, situation.shell)
 
 
-def _stdin_code(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+def _stdin_code(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:
     """At and batch run what they read, unless a file is named."""
-    if not any((word.value or '').startswith('-') and word.literal[1:2] in set('flcrd') for word in words):
+    if not any(
+        (word.value or '').startswith('-') and word.literal[1:2] in set('flcrd') for word in words
+    ):
         search.shell_input(situation, by=name, span=span, shell='sh')
 
 
@@ -576,7 +698,11 @@ def _xargs(search: Search, name: str, words: list[Word], situation: Situation, s
             search.run([static('echo', span)], situation, span)
         return
     marks = [value.value or '{}' for option, value in options.found if option in 'IJ' and value]
-    marks += [(value.value if value else None) or '{}' for option, value in options.found if option in {'i', 'replace'}]
+    marks += [
+        (value.value if value else None) or '{}'
+        for option, value in options.found
+        if option in {'i', 'replace'}
+    ]
     if marks:
         left = [word.replaced(marks[-1]) for word in options.rest]
     else:
@@ -608,7 +734,9 @@ def _found_path(word: Word) -> Word:
     return word.replaced('{}')
 
 
-def _parallel(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+def _parallel(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:
     situation = replace(situation, functions=False)
     options = _PARALLEL.parse(name, words)
     if options.problem:
@@ -632,7 +760,12 @@ def _parallel(search: Search, name: str, words: list[Word], situation: Situation
     search.code(text, situation, by=name)
     # A wrapper or a shell at the end takes the added argument as its command.
     for call in search.findings.calls[before:]:
-        if call.name in PROGRAMS and call.arguments and call.arguments[-1].raw == UNKNOWN and len(call.arguments) == 1:
+        if (
+            call.name in PROGRAMS
+            and call.arguments
+            and call.arguments[-1].raw == UNKNOWN
+            and len(call.arguments) == 1
+        ):
             _blind(search, name, f'What {call.name!r} runs is not known.', words, situation, span)
 
 
@@ -667,12 +800,28 @@ def _flock(search: Search, name: str, words: list[Word], situation: Situation, s
     options = _FLOCK.parse(name, words)
     left = options.rest
     if options.problem or (left and not left[0].one_field):
-        _blind(search, name, options.problem or f'The file that {name!r} locks is not known.', words, situation, span)
+        _blind(
+            search,
+            name,
+            options.problem or f'The file that {name!r} locks is not known.',
+            words,
+            situation,
+            span,
+        )
     elif len(left) > 1 and (left[1].value or '') in {'-c', '--command'}:
         for word in left[2:3]:
             search.code(word, situation, by=name, shell='sh')
-    elif len(left) > 1 and (left[1].value is not None) and left[1].value.startswith(('-c', '--command=')):
-        search.code(left[1].without(2 if left[1].value.startswith('-c') else 10), situation, by=name, shell='sh')
+    elif (
+        len(left) > 1
+        and (left[1].value is not None)
+        and left[1].value.startswith(('-c', '--command='))
+    ):
+        search.code(
+            left[1].without(2 if left[1].value.startswith('-c') else 10),
+            situation,
+            by=name,
+            shell='sh',
+        )
     elif left[1:]:
         search.run(left[1:], situation, span)
 
@@ -709,7 +858,9 @@ def _sudo(search: Search, name: str, words: list[Word], situation: Situation, sp
         search.shell_input(situation, by=name, span=span)
 
 
-def _script_program(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+def _script_program(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:
     situation = replace(situation, functions=False)
     options = _SCRIPT.parse(name, words)
     for value in options.values('c', 'command'):
@@ -728,10 +879,19 @@ def _applet(search: Search, name: str, words: list[Word], situation: Situation, 
     elif words[0].value in {'--help', '--list', '--list-full', '--install', '--show'}:
         return
     else:
-        _blind(search, name, f'The option {words[0].raw} of {name!r} is not known to the policy.', words, situation, span)
+        _blind(
+            search,
+            name,
+            f'The option {words[0].raw} of {name!r} is not known to the policy.',
+            words,
+            situation,
+            span,
+        )
 
 
-def _setarch(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+def _setarch(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:
     if name == 'setarch' and words and not words[0].prefix().startswith('-'):
         if not words[0].one_field:
             _blind(search, name, 'The architecture is not known.', words, situation, span)
@@ -740,7 +900,10 @@ def _setarch(search: Search, name: str, words: list[Word], situation: Situation,
     _ARCH(search, name, words, situation, span)
 
 
-_ARCH = rest('v R F L X B Z I 3 S T h V', 'verbose addr-no-randomize fdpic-funcptrs addr-compat-layout read-implies-exec 32bit mmap-page-zero short-inode 3gb 4gb whole-seconds sticky-timeouts uname-2.6 list show')
+_ARCH = rest(
+    'v R F L X B Z I 3 S T h V',
+    'verbose addr-no-randomize fdpic-funcptrs addr-compat-layout read-implies-exec 32bit mmap-page-zero short-inode 3gb 4gb whole-seconds sticky-timeouts uname-2.6 list show',
+)
 
 # Terminal multiplexers. tmux takes the words of a new window as a command, or one word as shell code.
 
@@ -760,7 +923,11 @@ _TMUX_ALIASES = {
     'new': 'new-session', 'neww': 'new-window', 'splitw': 'split-window', 'respawnp': 'respawn-pane',
     'respawnw': 'respawn-window', 'popup': 'display-popup', 'run': 'run-shell', 'if': 'if-shell', 'pipep': 'pipe-pane',
 }  # fmt: skip
-_SCREEN = _grammar('a A d D:: f i l L m O q Q r:: R:: U v w x X c: e: h: p: s: S: t: T: ', 'Logfile=', single_dash=False)
+_SCREEN = _grammar(
+    'a A d D:: f i l L m O q Q r:: R:: U v w x X c: e: h: p: s: S: t: T: ',
+    'Logfile=',
+    single_dash=False,
+)
 
 
 def _tmux(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -782,7 +949,9 @@ def _tmux(search: Search, name: str, words: list[Word], situation: Situation, sp
             command.append(word)
 
 
-def _tmux_command(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+def _tmux_command(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:
     if not words:
         return
     given = words[0].value
@@ -798,7 +967,9 @@ def _tmux_command(search: Search, name: str, words: list[Word], situation: Situa
     options = _TMUX_COMMANDS[full].parse(name, words[1:])
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
-    elif len(options.rest) == 1 or (options.rest and full in {'run-shell', 'if-shell', 'pipe-pane'}):
+    elif len(options.rest) == 1 or (
+        options.rest and full in {'run-shell', 'if-shell', 'pipe-pane'}
+    ):
         search.code(options.rest[0], situation, by=name)
     elif options.rest:
         search.run(options.rest, situation, span)
@@ -809,7 +980,9 @@ def _screen(search: Search, name: str, words: list[Word], situation: Situation, 
     if words and (words[0].value or '') in {'-ls', '-list', '-wipe', '-version'}:
         return
     # `-dm`, `-dmS name`: letters in a bundle, the last of which may take a value.
-    options = _SCREEN.parse(name, [word for word in words if (word.value or '') not in {'-d', '-D'}])
+    options = _SCREEN.parse(
+        name, [word for word in words if (word.value or '') not in {'-d', '-D'}]
+    )
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
     elif options.rest and not options.has('X', 'r', 'x'):
@@ -848,7 +1021,9 @@ def _bwrap(search: Search, name: str, words: list[Word], situation: Situation, s
             break
         taken = words[index : index + _BWRAP.get(option, 0)]
         if option == '--args' or any(not word.one_field for word in taken):
-            _blind(search, name, f'The arguments of {name!r} are not known.', words, situation, span)
+            _blind(
+                search, name, f'The arguments of {name!r} are not known.', words, situation, span
+            )
             return
         index += len(taken)
     left = words[index:]
@@ -874,7 +1049,9 @@ def _daemon(search: Search, name: str, words: list[Word], situation: Situation, 
 # Second tier: project runners. Only a denial of what they run counts: a list of allowed commands names the runner.
 
 
-def runner(*subcommands: str, valued: str = '', code: Sequence[str] = (), operand: str = 'command') -> Runs:
+def runner(
+    *subcommands: str, valued: str = '', code: Sequence[str] = (), operand: str = 'command'
+) -> Runs:
     """A project runner such as `uv run`.
 
     Args:
@@ -885,7 +1062,9 @@ def runner(*subcommands: str, valued: str = '', code: Sequence[str] = (), operan
     """
     takes = frozenset(valued.split())
 
-    def runs(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+    def runs(
+        search: Search, name: str, words: list[Word], situation: Situation, span: Span
+    ) -> None:  # the interface of the table
         situation = replace(situation, functions=False, weak=True)
         started = not subcommands
         index = 0
@@ -1055,7 +1234,11 @@ PROGRAMS: dict[str, Runs] = {
 }  # fmt: skip
 
 _LOADER = re.compile(r'ld-(?:linux|musl|[\d.]+).*|ld(?:64)?\.so(?:\.\d+)?')
-_LOAD = rest('', 'list verify library-path= inhibit-cache inhibit-rpath= preload= audit= argv0= glibc-hwcaps-prepend= glibc-hwcaps-mask=', nothing=('list', 'verify'))
+_LOAD = rest(
+    '',
+    'list verify library-path= inhibit-cache inhibit-rpath= preload= audit= argv0= glibc-hwcaps-prepend= glibc-hwcaps-mask=',
+    nothing=('list', 'verify'),
+)
 
 
 def program(name: str) -> Runs | None:

@@ -1,0 +1,274 @@
+"""The command line: `anyshell check | explain | test | schema`, which judge commands and run none; `run | doctor | demo`
+are in `command_line/`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import click
+
+from anyshell.command_line.doctor import doctor
+from anyshell.command_line.run import run
+from anyshell.command_line.terminal import colour
+from anyshell.errors import PolicyError
+from anyshell.policy import DEFAULT_DENIED_COMMANDS, Decision, Policy
+from anyshell.policy.file import PolicyFile, json_schema, load, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from anyshell.policy import Explanation, Verdict
+
+_FAILED = 3  # 0, 1 and 2 are verdicts
+_COLOURS = {Decision.ALLOW: 'green', Decision.ASK: 'yellow', Decision.DENY: 'red'}
+
+
+class _Group(click.Group):
+    """A group whose usage errors do not end in 2, which means "deny" here."""
+
+    def main(self, *args: Any, **kwargs: Any) -> NoReturn:
+        kwargs['standalone_mode'] = False
+        try:
+            result = super().main(*args, **kwargs)
+        except click.exceptions.Abort:
+            click.echo('Aborted.', err=True)
+            sys.exit(_FAILED)
+        except click.ClickException as error:
+            error.show()
+            sys.exit(_FAILED)
+        except PolicyError as error:
+            click.echo(f'Error: {error}', err=True)
+            sys.exit(_FAILED)
+        sys.exit(result if isinstance(result, int) else 0)
+
+
+@click.group(cls=_Group)
+@click.version_option(package_name='anyshell')
+def main() -> None:
+    """One shell tool for AI agents, by hand: judge a command, run one, look at this host."""
+    click.get_current_context().color = colour()
+
+
+def _policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    options = (
+        click.option(
+            '--policy',
+            'path',
+            type=click.Path(),
+            help='A policy file. The options below take its place.',
+        ),
+        click.option('--allow', multiple=True, metavar='COMMAND', help='Only these commands run.'),
+        click.option(
+            '--deny',
+            multiple=True,
+            metavar='COMMAND',
+            help='These never run; the default list steps back.',
+        ),
+        click.option('--ask', multiple=True, metavar='COMMAND', help='These need approval.'),
+        click.option(
+            '--deny-operator',
+            multiple=True,
+            metavar='OPERATOR',
+            help="A shell operator such as '>'.",
+        ),
+        click.option(
+            '--allow-interactive', is_flag=True, help='Let programs run that expect a terminal.'
+        ),
+        click.option(
+            '--unresolved',
+            type=click.Choice(['deny', 'ask', 'allow']),
+            help='For what is not known before it runs.',
+        ),
+        click.option(
+            '--shell', type=click.Choice(['bash', 'sh']), help='The shell that the line is for.'
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _policy(
+    path: str | None,
+    allow: tuple[str, ...],
+    deny: tuple[str, ...],
+    ask: tuple[str, ...],
+    deny_operator: tuple[str, ...],
+    allow_interactive: bool,  # noqa: FBT001  # click passes it by name
+    unresolved: Literal['deny', 'ask', 'allow'] | None,
+    shell: Literal['bash', 'sh'] | None,
+) -> Policy:
+    if path is not None:
+        if allow or deny or ask or deny_operator or allow_interactive or unresolved:
+            raise click.UsageError('give either --policy or the options of a policy, not both')
+        return load(path).policy(shell=shell)
+    return Policy.from_lists(
+        allowed_commands=allow,
+        denied_commands=deny or DEFAULT_DENIED_COMMANDS,
+        ask_commands=ask,
+        denied_operators=deny_operator,
+        allow_interactive=allow_interactive,
+        unresolved=unresolved or 'deny',
+        shell=shell or 'bash',
+    )
+
+
+def _line(command: str) -> str:
+    if command != '-':
+        return command
+    # Undecodable bytes become lone surrogates, which the policy refuses with a reason.
+    return sys.stdin.buffer.read().decode('utf-8', 'surrogateescape')
+
+
+def _printable(text: str) -> str:
+    return text.encode('utf-8', 'backslashreplace').decode()
+
+
+@main.command()
+@click.argument('command')
+@_policy_options
+@click.option('--json', 'as_json', is_flag=True, help='Print the verdict as JSON.')
+def check(command: str, as_json: bool, **options: Any) -> int:  # noqa: FBT001  # click passes it by name
+    """Say whether COMMAND may run (`-` reads it): exit code 0 allow, 1 ask, 2 deny, 3 for an error. Runs nothing."""
+    verdict = _policy(**options).check(_line(command))
+    if as_json:
+        click.echo(json.dumps(_verdict(verdict)))
+    else:
+        click.echo(
+            f'{click.style(verdict.decision.name.lower(), fg=_COLOURS[verdict.decision], bold=True)}  {_printable(verdict.reason)}'.rstrip()
+        )
+    return int(verdict.decision)
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        'decision': verdict.decision.name.lower(),
+        'reason': verdict.reason,
+        'rule': verdict.rule,
+        'command': verdict.command,
+        'span': list(verdict.span) if verdict.span else None,
+    }
+
+
+@main.command()
+@click.argument('command')
+@_policy_options
+@click.option('--json', 'as_json', is_flag=True, help='Print everything as JSON.')
+def explain(command: str, as_json: bool, **options: Any) -> int:  # noqa: FBT001  # click passes it by name
+    """Show every command that COMMAND would run, what runs it, what each rule said, and the winner. Runs nothing."""
+    explanation = _policy(**options).explain(_line(command))
+    if as_json:
+        click.echo(json.dumps(_explanation(explanation)))
+    else:
+        _show(explanation)
+    return int(explanation.verdict.decision)
+
+
+def _explanation(explanation: Explanation) -> dict[str, Any]:
+    found = explanation.findings
+    return {
+        'command': explanation.command,
+        'verdict': _verdict(explanation.verdict),
+        'objections': [_verdict(verdict) for verdict in explanation.objections],
+        'calls': [
+            {
+                'name': call.name,
+                'path': call.path,
+                'text': call.text,
+                'through': list(call.via),
+                'span': list(call.span),
+            }
+            for call in found.calls
+        ],
+        'unresolved': [
+            {
+                'what': item.what,
+                'reason': item.reason,
+                'text': item.text,
+                'through': list(item.via),
+                'span': list(item.span),
+            }
+            for item in found.unresolved
+        ],
+        'variables': [
+            {'name': item.name, 'text': item.text, 'span': list(item.span)}
+            for item in found.settings
+        ],
+        'operators': [{'operator': token, 'span': list(span)} for token, span in found.operators],
+    }
+
+
+def _show(explanation: Explanation) -> None:
+    found = explanation.findings
+    click.secho('commands', bold=True)
+    rows = [(call.name, call.text, call.via, call.span) for call in found.calls]
+    rows += [('?', item.text, item.via, item.span) for item in found.unresolved]
+    for name, text, via, span in sorted(rows, key=lambda row: row[3]):
+        through = f'  through {" > ".join(via)}' if via else ''
+        shown = _printable(' '.join(text.split()))
+        shown = shown if len(shown) <= 100 else f'{shown[:97]}…'  # a line of a terminal
+        click.echo(
+            f'  {click.style(_printable(name), fg="cyan")}  {shown}{click.style(through, dim=True)}{click.style(f"  [{span[0]}:{span[1]}]", dim=True)}'
+        )
+    if not rows:
+        click.echo('  none')
+    if found.settings:
+        click.secho('variables', bold=True)
+        for item in found.settings:
+            click.echo(
+                f'  {click.style(item.name or "?", fg="cyan")}  {_printable(item.text[:100])}'
+            )
+    if found.operators:
+        click.secho('operators', bold=True)
+        click.echo(
+            '  ' + ' '.join(repr(token) if token == '\n' else token for token, _ in found.operators)
+        )
+    click.secho('rules', bold=True)
+    for verdict in explanation.objections:
+        word = click.style(verdict.decision.name.lower(), fg=_COLOURS[verdict.decision])
+        click.echo(f'  {verdict.rule}: {word}  {_printable(verdict.reason)}')
+    if not explanation.objections:
+        click.echo('  none objects')
+    verdict = explanation.verdict
+    click.secho('verdict', bold=True)
+    by = f'  by {verdict.rule}' if verdict.rule else ''
+    click.echo(
+        f'  {click.style(verdict.decision.name.lower(), fg=_COLOURS[verdict.decision], bold=True)}{by}'
+    )
+
+
+@main.command()
+@click.argument('policy', type=click.Path())
+def test(policy: str) -> int:
+    """Run the examples of the POLICY file and name entries that can never match: exit code 0 when all is well, else 1."""
+    try:
+        with open(policy, encoding='utf-8') as file:  # the path is shown as it was given
+            loaded = parse(file.read(), policy)
+    except (OSError, UnicodeDecodeError) as error:
+        raise PolicyError(f'{policy}: the policy file can not be read: {error}') from error
+    return _report(loaded)
+
+
+def _report(loaded: PolicyFile) -> int:
+    failed, unreachable = loaded.failed_examples(), loaded.unreachable()
+    for sentence in failed:
+        click.echo(f'{click.style("failed", fg="red")}  {_printable(sentence)}')
+    for sentence in unreachable:
+        click.echo(f'{click.style("unreachable", fg="yellow")}  {_printable(sentence)}')
+    examples = sum(len(entry.match) + len(entry.not_match) for entry in loaded.entries)
+    click.echo(
+        f'{len(loaded.entries)} entries, {examples} examples, {len(failed)} failed, {len(unreachable)} unreachable'
+    )
+    return int(bool(failed or unreachable))
+
+
+@main.command()
+def schema() -> None:
+    """Print the JSON Schema of policy files, for editors."""
+    click.echo(json.dumps(json_schema(), indent=2))
+
+
+main.add_command(doctor)
+main.add_command(run)
