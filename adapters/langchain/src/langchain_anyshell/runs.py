@@ -27,11 +27,13 @@ class Run:
 
     Attributes:
         id: LangChain's ID.
+        inside: The runs in it that have not ended, and itself.
         paused: Whether something inside waits for a person.
         endings: Asked at its end, with whether that is a pause; what they return is called.
     """
 
     id: UUID
+    inside: set[UUID] = field(default_factory=set[UUID])
     paused: bool = False
     endings: list[Ending] = field(default_factory=list[Ending])
 
@@ -60,6 +62,7 @@ class _Tree(_Handler):
         run = Run(run_id) if parent_run_id is None else _runs.get(parent_run_id)
         if run is not None:
             _runs[run_id] = run
+            run.inside.add(run_id)
 
     def on_chain_end(self, *_: Any, run_id: UUID, **__: Any) -> None:
         self.on_chain_error(None, run_id=run_id)
@@ -70,8 +73,11 @@ class _Tree(_Handler):
             return
         if run.id != run_id:
             # langgraph's exception is known by its name, so that langgraph need not be imported.
+            run.inside.discard(run_id)
             run.paused |= any(kind.__name__ == 'GraphInterrupt' for kind in type(error).__mro__)
             return
+        for inside in run.inside:  # of what is broken off, not every end is told
+            _runs.pop(inside, None)
         # Who reads a stream may close it at the interrupt; with any other error nobody will go on.
         paused = run.paused and (error is None or isinstance(error, GeneratorExit))
         closes = [close for ending in run.endings if (close := ending(paused)) is not None]

@@ -117,7 +117,8 @@ class ShellToolkit(BaseToolkit):
         ) -> tuple[str, dict[str, Any]]:
             session = self._session(callbacks, config)
             own = next(own for own in session.tools if own.name == tool.name)
-            reply = await self._reply(own, arguments, config, runtime)
+            given = {name: value for name, value in arguments.items() if value is not None}
+            reply = await self._reply(own, given, config, runtime)
             if reply.is_error:
                 raise ToolException(reply.text)
             return reply.text, reply.facts
