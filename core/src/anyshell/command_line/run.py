@@ -1,0 +1,317 @@
+"""`anyshell run`: the engine by hand. A command under a policy in a sandbox, with its output as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import sys
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from anyshell.command_line import sandboxes
+from anyshell.command_line.terminal import say
+from anyshell.errors import AnyshellError, ApprovalRequired, CommandDenied, OptionError
+from anyshell.options import ShellOptions
+from anyshell.policy.file import load
+from anyshell.session import ShellSession
+from anyshell.tools import Call, RunCommandArguments
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from anyshell.sandbox.base import Sandbox, StreamChunk
+    from anyshell.tools import Reply
+
+TIMED_OUT, FAILED, DENIED = 124, 125, 126
+"""Exit codes of our own, as `timeout`, `docker run` and shells have them."""
+
+
+class _Run(click.Command):
+    """A wrong command line is an error of ours too, so that no exit code of the command is mistaken for it."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            error.show()
+            sys.exit(FAILED)
+
+
+@click.command(cls=_Run, context_settings={'allow_interspersed_args': False})
+@click.option(
+    '--sandbox',
+    'place',
+    metavar='PLACE',
+    default='local',
+    show_default=True,
+    help=f'Where it runs: {sandboxes.FORMS}.',
+)
+@click.option(
+    '--network', is_flag=True, help='Let a sandbox that is made for this reach the network.'
+)
+@click.option(
+    '--cwd', metavar='DIRECTORY', default='.', help='Where it starts, seen from inside the sandbox.'
+)
+@click.option(
+    '--timeout',
+    metavar='SECONDS',
+    type=click.FloatRange(min=0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help='When this has passed, the command is ended with everything that it started.',
+)
+@click.option(
+    '--policy',
+    'path',
+    type=click.Path(),
+    help='A policy file. The options below, up to --shell, take its place.',
+)
+@click.option(
+    '--allow',
+    metavar='COMMAND',
+    multiple=True,
+    help='Allow only this (repeat), such as git or "git status".',
+)
+@click.option(
+    '--deny',
+    metavar='COMMAND',
+    multiple=True,
+    help='Deny this (repeat), instead of the default list.',
+)
+@click.option(
+    '--deny-operator',
+    metavar='OPERATOR',
+    multiple=True,
+    help='Deny this operator of the shell (repeat), such as ">".',
+)
+@click.option('--ask', metavar='COMMAND', multiple=True, help='Ask before this runs (repeat).')
+@click.option(
+    '--yes', is_flag=True, help='Approve what would be asked. What is denied stays denied.'
+)
+@click.option('--allow-interactive', is_flag=True, help='Allow programs that expect a terminal.')
+@click.option(
+    '--unresolved',
+    type=click.Choice(['deny', 'ask', 'allow']),
+    help='What to do with a command whose name is not known before it runs; by default deny.',
+)
+@click.option('--no-policy', is_flag=True, help='Allow everything.')
+@click.option(
+    '--env',
+    metavar='NAME[=VALUE]',
+    multiple=True,
+    help='Give it exactly these variables (repeat). NAME alone takes the value from here, where no list of processes shows it.',
+)
+@click.option(
+    '--hide-env',
+    metavar='GLOB',
+    multiple=True,
+    help='Hide the variables that match (repeat), such as "*_API_KEY".',
+)
+@click.option(
+    '--shell',
+    type=click.Choice(['bash', 'sh']),
+    help='What reads the command; by default bash where there is one.',
+)
+@click.option(
+    '--as-model',
+    is_flag=True,
+    help='Print at the end what a model would read, instead of the output as it comes.',
+)
+@click.argument('command', nargs=-1, required=True)
+def run(
+    *,
+    command: tuple[str, ...],
+    place: str,
+    network: bool,
+    cwd: str,
+    timeout: float,
+    path: str | None,
+    allow: tuple[str, ...],
+    deny: tuple[str, ...],
+    deny_operator: tuple[str, ...],
+    ask: tuple[str, ...],
+    yes: bool,
+    allow_interactive: bool,
+    unresolved: Literal['deny', 'ask', 'allow'] | None,
+    no_policy: bool,
+    env: tuple[str, ...],
+    hide_env: tuple[str, ...],
+    shell: Literal['bash', 'sh'] | None,
+    as_model: bool,
+) -> int:
+    """Run a COMMAND as an agent's shell would: under a policy, in a sandbox, with a time limit.
+
+    One argument is a line for the shell; several are the words of one command. Output comes as it is written, standard
+    input is empty, there is no terminal. Ctrl+C ends the command. Whatever it leaves running is ended too.
+
+    \b
+    Exit codes:
+      the command's own; 128+N when signal N ended it, 127 when there is no such program
+      124  the time limit has passed
+      125  an error of anyshell: a wrong option, a sandbox that does not start, a directory that is not there
+      126  the policy denied it, or asked and nobody approved
+      130  Ctrl+C; 143 SIGTERM, 129 SIGHUP; 141 nobody reads the output any more
+
+    \b
+    Examples:
+      anyshell run -- 'for i in 1 2 3; do echo $i; sleep 1; done'
+      anyshell run --allow git --allow ls -- git status
+      anyshell run --sandbox bubblewrap --cwd /tmp -- 'curl -sI https://example.org'
+      anyshell run --sandbox image:debian:12 --timeout 600 -- 'apt list --installed | wc -l'
+      anyshell run --as-model -- 'rm -rf build'
+    """
+    try:
+        rules = {
+            'allowed_commands': allow,
+            'denied_commands': deny,
+            'denied_operators': deny_operator,
+            'ask_commands': ask,
+            'allow_interactive': allow_interactive,
+            'unresolved': unresolved,
+        }
+        chosen = _policy(
+            path, {name: value for name, value in rules.items() if value}, no_policy=no_policy
+        )
+        options = ShellOptions(
+            cwd=cwd,
+            default_timeout=timeout,
+            env=_variables(env) if env else None,
+            denied_env_patterns=hide_env,
+            tool_set='spec',
+            **{**chosen, **({} if shell is None else {'shell': shell})},
+        )
+        line = command[0] if len(command) == 1 else shlex.join(command)
+        sandbox = sandboxes.named(place, cwd='.' if place == 'local' else cwd, network=network)
+        code = asyncio.run(_signalled(_run(line, options, sandbox, as_model=as_model, yes=yes)))
+    except (AnyshellError, OSError, ValueError) as error:
+        _complain(str(error))
+        code = FAILED
+    return code
+
+
+async def _signalled(work: Coroutine[Any, Any, int]) -> int:
+    """Do the work; a signal ends it, and so the command, and gives the exit code that shells have for that."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    caught: list[int] = []
+
+    def on_signal(number: int) -> None:
+        if caught or task is None:
+            # Not again in order, but at once: the watcher ends what is left, as after a SIGKILL.
+            os._exit(128 + number)
+        caught.append(number)
+        task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as after `nohup`
+            loop.add_signal_handler(number, on_signal, number)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        if not caught:
+            raise
+        return 128 + caught[0]
+
+
+async def _run(
+    line: str, options: ShellOptions, sandbox: Sandbox, *, as_model: bool, yes: bool
+) -> int:
+    arguments = RunCommandArguments(command=line)
+    show = None if as_model else _show
+    async with sandbox, ShellSession(options, sandbox=sandbox) as session:
+        try:
+            try:
+                reply = await session.call_run(arguments, Call(approved=yes, on_output=show))
+            except ApprovalRequired as request:
+                if not _approved(request, line):
+                    return DENIED
+                reply = await session.call_run(arguments, Call(approved=True, on_output=show))
+        except CommandDenied as denial:
+            if as_model:
+                click.echo(str(denial))
+            else:
+                _complain(str(denial))
+            return DENIED
+        except BrokenPipeError:
+            # As a program that ignores nothing: `anyshell run -- yes | head -1` says no more than `yes | head -1`.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return 128 + signal.SIGPIPE
+    return _ended(reply, options, as_model=as_model)
+
+
+def _ended(reply: Reply, options: ShellOptions, *, as_model: bool) -> int:
+    if as_model:
+        click.echo(reply.text)
+    elif reply.is_error:
+        _complain(reply.text.removeprefix('[Error: ').removesuffix(']'))
+    elif reply.facts['timed_out']:
+        _complain(
+            f'the time limit of {options.default_timeout:g} seconds has passed, so the command was ended; --timeout sets another'
+        )
+    if reply.is_error:
+        return FAILED
+    return TIMED_OUT if reply.facts['timed_out'] else reply.facts['exit_code']
+
+
+def _show(chunk: StreamChunk) -> None:
+    stream = sys.stderr if chunk.stream_type == 'stderr' else sys.stdout
+    stream.buffer.write(chunk.data.encode())
+    stream.buffer.flush()
+
+
+def _approved(request: ApprovalRequired, line: str) -> bool:
+    """Whether a person at the terminal says yes; nobody is there when standard input is no terminal."""
+    _complain(str(request))
+    if not sys.stdin.isatty():
+        _complain('there is no terminal to ask on; --yes approves it')
+        return False
+    # `input` is deaf to the loop's handler: Ctrl+C has to reach it as in any program.
+    loop = asyncio.get_running_loop()
+    handled = loop.remove_signal_handler(signal.SIGINT)
+    try:
+        return click.confirm(f'Run {line!r}?', err=True)
+    except click.Abort:
+        return False
+    finally:
+        if handled:
+            task = asyncio.current_task()
+            assert task is not None  # noqa: S101 - we are in it
+            loop.add_signal_handler(signal.SIGINT, task.cancel)
+
+
+def _policy(path: str | None, rules: dict[str, Any], *, no_policy: bool) -> dict[str, Any]:
+    """The options that describe the policy, from one of the three places that it can come from."""
+    if (path is not None) + bool(rules) + no_policy > 1:
+        raise OptionError(
+            '--policy', path, 'the only one of --policy, --no-policy and the options of a policy'
+        )
+    if path is not None:
+        return load(path).options()
+    if no_policy:
+        return {'denied_commands': (), 'allow_interactive': True, 'unresolved': 'allow'}
+    return rules
+
+
+def _variables(given: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition('=')
+        if not equals and name not in os.environ:
+            raise OptionError(
+                '--env', name, 'NAME=VALUE, or the NAME of a variable that is set here'
+            )
+        found[name] = value if equals else os.environ[name]
+    return found
+
+
+def _complain(text: str) -> None:
+    say(('anyshell: ', 'bad'), text, err=True)

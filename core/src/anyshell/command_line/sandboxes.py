@@ -1,0 +1,51 @@
+"""Sandboxes by a word on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from anyshell import sandbox
+from anyshell.errors import OptionError
+from anyshell.sandbox import LocalSandbox, Sandbox
+
+FORMS = (
+    'local, bubblewrap, docker:CONTAINER (one that runs), image:IMAGE (a container of its own, removed at the end), '
+    'podman:CONTAINER, podman-image:IMAGE or ssh:[USER@]HOST'
+)
+_PLACES: dict[str, Callable[[str, bool], Sandbox]] = {
+    'docker': lambda name, _: sandbox.DockerSandbox(name),
+    'image': lambda name, network: sandbox.DockerSandbox(
+        image=name, network='bridge' if network else 'none'
+    ),
+    'podman': lambda name, _: sandbox.DockerSandbox(name, program='podman'),
+    'podman-image': lambda name, network: sandbox.DockerSandbox(
+        image=name, network='bridge' if network else 'none', program='podman'
+    ),
+    'ssh': lambda name, _: sandbox.SshSandbox(name),
+}
+_OWN_NETWORK = ('bubblewrap', 'image', 'podman-image')
+
+
+def named(place: str, *, cwd: str, network: bool) -> Sandbox:
+    """The sandbox that a word such as `docker:web` means.
+
+    Args:
+        place: One of `FORMS`.
+        cwd: The directory on this machine that a sandbox of this machine starts in.
+        network: Whether a sandbox that is made here can reach the network.
+
+    Raises:
+        OptionError: If it is none of them, or if it has no network of its own to choose.
+    """
+    kind, colon, name = place.partition(':')
+    if network and kind not in _OWN_NETWORK:
+        raise OptionError(
+            '--network', True, f'left out with --sandbox {kind}, whose network is as it is'
+        )  # noqa: FBT003 - it is the value of a flag
+    if place == 'local':
+        return LocalSandbox(cwd=cwd)
+    if place == 'bubblewrap':
+        return sandbox.BubblewrapSandbox(cwd=cwd, network=network)
+    if kind not in _PLACES or not colon or not name:
+        raise OptionError('--sandbox', place, FORMS)
+    return _PLACES[kind](name, network)
