@@ -21,13 +21,31 @@ COMMANDS_PER_OWNER = 1 << 20
 LINUX = os.path.isdir('/proc/self/task')
 """Whether processes can be found by their mark. Elsewhere (macOS) only process groups are ended."""
 
-_LIMIT, _LIMIT_NUMBER = b'Max file locks', 10
-"""RLIMIT_LOCKS, as the kernel's text has it and as its headers do, on every architecture."""
+RLIMIT_LOCKS = 10
+"""linux/asm-generic/resource.h; Python has no name for it."""
+
+_LIMIT = b'Max file locks'
 
 
 def mark_range(owner: int) -> tuple[int, int]:
     """The marks of all commands of an owner, as a half-open range."""
     return owner * COMMANDS_PER_OWNER, (owner + 1) * COMMANDS_PER_OWNER
+
+
+def unmark() -> None:
+    """Take the mark off this process, which a command of another session may have started."""
+    if LINUX:
+        _, most = resource.getrlimit(RLIMIT_LOCKS)
+        resource.setrlimit(RLIMIT_LOCKS, (most, most))
+
+
+def is_marked(pid: int) -> bool:
+    """Whether a live process of this user carries any mark."""
+    try:
+        soft, hard = resource.prlimit(pid, RLIMIT_LOCKS)
+    except (AttributeError, OSError):
+        return False
+    return soft != hard
 
 
 def marked(low: int, high: int) -> Iterator[int]:
@@ -73,13 +91,12 @@ def kill_marked(low: int, high: int, *, limit: float = 2.0) -> bool:
 def _mark(pid: str) -> int:
     try:
         # One system call, where reading the text makes the kernel write all sixteen limits: a scan takes a tenth.
-        return resource.prlimit(int(pid), _LIMIT_NUMBER)[0]
+        return resource.prlimit(int(pid), RLIMIT_LOCKS)[0]
     except ProcessLookupError:
         return -1
     except (AttributeError, OSError):
-        return _mark_as_text(
-            pid
-        )  # another user's, such as a set-user-ID program's, or prlimit(2) is forbidden
+        # Another user's process, such as a set-user-ID program, or prlimit(2) is forbidden.
+        return _mark_as_text(pid)
 
 
 def _mark_as_text(pid: str) -> int:

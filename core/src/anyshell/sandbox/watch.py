@@ -10,9 +10,11 @@ import shutil
 import socket
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from anyshell.errors import SandboxUnavailable
+from anyshell.sandbox import marks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +44,7 @@ class Watcher:
         self._socket, theirs = socket.socketpair()
         with theirs:
             self.pid = _start_watcher(theirs.fileno())
+        _outlive_others(self.pid)
         for owner, directory in owners.items():
             self.tell('own', owner, directory)
 
@@ -138,6 +141,17 @@ def _start_watcher(control: int) -> int:
             os.close(descriptor)
         if owner >= 0:
             os.close(owner)
+
+
+def _outlive_others(watcher: int) -> None:
+    """In a command of another session: wait until the watcher has taken off the mark that would end it with that.
+
+    Before, whatever this session starts could lose its watcher and live on.
+    """
+    end = time.monotonic() + 5
+    if marks.is_marked(os.getpid()):
+        while marks.is_marked(watcher) and time.monotonic() < end:
+            time.sleep(0.001)
 
 
 def pidfd_of(pid: int) -> int:

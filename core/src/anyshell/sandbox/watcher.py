@@ -35,7 +35,6 @@ else:
         from anyshell.sandbox.logs import Log
 
 CONTROL, OWNER = 3, 4
-RLIMIT_LOCKS = 10  # linux/asm-generic/resource.h; Python has no name for it
 CHUNK = 1 << 20
 
 
@@ -244,9 +243,7 @@ def main() -> None:
     os.chdir('/')
     os.umask(0o077)
     # Inside another session's command this process would carry the mark of that; it has to outlive that for a moment.
-    if marks.LINUX:
-        _, most = resource.getrlimit(RLIMIT_LOCKS)
-        resource.setrlimit(RLIMIT_LOCKS, (most, most))
+    marks.unmark()
     # Four descriptors a job add up; what is received beyond the limit would be lost without a word.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
