@@ -12,7 +12,7 @@ class Deps:
     pass
 
 
-spec = Shell[None](
+spec = Shell[object](
     cwd='.',
     allowed_commands=[],
     denied_commands=['rm'],
@@ -25,14 +25,14 @@ spec = Shell[None](
     denied_env_patterns=LLM_API_KEY_ENV_PATTERNS,
 )
 agent = Agent('test', capabilities=[Shell(cwd='./workspace', allowed_commands=['ls', 'cat'])])
-Agent('test', deps_type=Deps, capabilities=[Shell[Deps](sandbox=LocalSandbox())])
-Agent('test', toolsets=[Shell[None]().get_toolset()])
-Shell[None](policy=Policy(()), ask_commands=('git push',), on_ask='deny')
+other = Agent('test', deps_type=Deps, capabilities=[Shell[Deps](sandbox=LocalSandbox())])
+bare = Agent('test', toolsets=[Shell[object]().get_toolset()])
+Shell[object](policy=Policy(()), ask_commands=('git push',), on_ask='deny')
 
 
 async def use(event: AgentStreamEvent) -> None:
     async with ShellSession() as session:
-        Shell[None](session=session)
+        Shell[object](session=session)
     if isinstance(event, CommandOutput):
         assert_type(event.text, str)
     await spec.aclose()
