@@ -1,5 +1,7 @@
-"""The command line: `anyshell check | explain | test | schema`, which judge commands and run none; `run | doctor | demo`
-are in `command_line/`."""
+"""The command line: `anyshell check | explain | test | schema`, which judge commands and run none.
+
+`run`, `doctor` and `demo`, which start something, are in `command_line/`.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import click
 
+from anyshell.command_line.demo import demo
 from anyshell.command_line.doctor import doctor
 from anyshell.command_line.run import run
 from anyshell.command_line.terminal import colour
@@ -270,5 +273,5 @@ def schema() -> None:
     click.echo(json.dumps(json_schema(), indent=2))
 
 
-main.add_command(doctor)
-main.add_command(run)
+for _command in (run, doctor, demo):
+    main.add_command(_command)

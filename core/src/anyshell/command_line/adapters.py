@@ -5,8 +5,10 @@ Core knows no framework: an adapter is any distribution that needs `anyshell`, a
 
 from __future__ import annotations
 
+import operator
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distributions, version
 
@@ -15,13 +17,13 @@ from anyshell.command_line.checks import Check, ask
 _REQUIREMENT = re.compile(
     r'(?P<name>[A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*\(?(?P<bounds>[^;()]*)\)?\s*(?:;(?P<marker>.*))?'
 )
-_COMPARE = {
-    '>=': lambda have, want: have >= want,
-    '>': lambda have, want: have > want,
-    '<=': lambda have, want: have <= want,
-    '<': lambda have, want: have < want,
-    '==': lambda have, want: have == want,
-    '!=': lambda have, want: have != want,
+_COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
+    '>=': operator.ge,
+    '>': operator.gt,
+    '<=': operator.le,
+    '<': operator.lt,
+    '==': operator.eq,
+    '!=': operator.ne,
 }
 
 

@@ -60,7 +60,7 @@ def examine(required: frozenset[str] = frozenset()) -> list[Check]:
     help=f'Fail when this does not work; may be given several times. One of: {", ".join(QUESTIONS)}.',
 )
 def doctor(*, as_json: bool, required: tuple[str, ...]) -> int:
-    """Look at what this host can start and enforce, and say how to mend what it can't.
+    r"""Look at what this host can start and enforce, and say how to mend what it can't.
 
     Every answer is tried: a command is run, a child is left behind and looked for, bubblewrap is started, the engines
     are asked, every adapter that is installed is imported. That takes some seconds, at most a minute.

@@ -11,6 +11,11 @@ from anyshell.command_line.checks import Answer, Check, ask
 
 _STARTED = ('--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--die-with-parent')
 _NAMESPACES = ('--unshare-pid', '--unshare-ipc', '--unshare-net')
+_UNSHARE = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+print(os.strerror(ctypes.get_errno()) if libc.unshare(0x10000000) else 'made')
+"""  # CLONE_NEWUSER (namespaces(7)); Python has os.unshare from 3.12 on
 _NO_LINUX = 'only Linux has it'
 
 
@@ -42,8 +47,7 @@ def user_namespaces() -> Check:
             'none is needed for LocalSandbox, DockerSandbox and SshSandbox',
         )
     # Tried in a process of its own: what it makes, nobody else is in.
-    code = 'import ctypes, os; libc = ctypes.CDLL(None, use_errno=True); r = libc.unshare(0x10000000); print(os.strerror(ctypes.get_errno()) if r else "made")'  # noqa: E501
-    answer = ask(sys.executable, '-I', '-S', '-c', code)
+    answer = ask(sys.executable, '-I', '-S', '-c', _UNSHARE)
     if answer.code == 0 and answer.first_line == 'made':
         return _works('user-namespaces', 'one can be made')
     return _gap('user-namespaces', f'none can be made: {_said(answer)}', _namespace_fix(''))

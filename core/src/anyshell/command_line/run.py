@@ -148,7 +148,7 @@ def run(
     shell: Literal['bash', 'sh'] | None,
     as_model: bool,
 ) -> int:
-    """Run a COMMAND as an agent's shell would: under a policy, in a sandbox, with a time limit.
+    r"""Run a COMMAND as an agent's shell would: under a policy, in a sandbox, with a time limit.
 
     One argument is a line for the shell; several are the words of one command. Output comes as it is written, standard
     input is empty, there is no terminal. Ctrl+C ends the command. Whatever it leaves running is ended too.
@@ -178,16 +178,18 @@ def run(
             'allow_interactive': allow_interactive,
             'unresolved': unresolved,
         }
-        chosen = _policy(
+        settings = _settings(
             path, {name: value for name, value in rules.items() if value}, no_policy=no_policy
         )
+        if shell is not None:
+            settings['shell'] = shell
         options = ShellOptions(
             cwd=cwd,
             default_timeout=timeout,
             env=_variables(env) if env else None,
             denied_env_patterns=hide_env,
             tool_set='spec',
-            **{**chosen, **({} if shell is None else {'shell': shell})},
+            **settings,
         )
         line = command[0] if len(command) == 1 else shlex.join(command)
         sandbox = sandboxes.named(place, cwd='.' if place == 'local' else cwd, network=network)
@@ -288,7 +290,7 @@ def _approved(request: ApprovalRequired, line: str) -> bool:
             loop.add_signal_handler(signal.SIGINT, task.cancel)
 
 
-def _policy(path: str | None, rules: dict[str, Any], *, no_policy: bool) -> dict[str, Any]:
+def _settings(path: str | None, rules: dict[str, Any], *, no_policy: bool) -> dict[str, Any]:
     """The options that describe the policy, from one of the three places that it can come from."""
     if (path is not None) + bool(rules) + no_policy > 1:
         raise OptionError(

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from anyshell import sandbox
 from anyshell.errors import OptionError
 from anyshell.sandbox import LocalSandbox, Sandbox
+from anyshell.sandbox.docker import DockerSandbox
+from anyshell.sandbox.ssh import SshSandbox
 
 FORMS = (
     'local, bubblewrap, docker:CONTAINER (one that runs), image:IMAGE (a container of its own, removed at the end), '
     'podman:CONTAINER, podman-image:IMAGE or ssh:[USER@]HOST'
 )
 _PLACES: dict[str, Callable[[str, bool], Sandbox]] = {
-    'docker': lambda name, _: sandbox.DockerSandbox(name),
-    'image': lambda name, network: sandbox.DockerSandbox(
+    'docker': lambda name, _: DockerSandbox(name),
+    'image': lambda name, network: DockerSandbox(
         image=name, network='bridge' if network else 'none'
     ),
-    'podman': lambda name, _: sandbox.DockerSandbox(name, program='podman'),
-    'podman-image': lambda name, network: sandbox.DockerSandbox(
+    'podman': lambda name, _: DockerSandbox(name, program='podman'),
+    'podman-image': lambda name, network: DockerSandbox(
         image=name, network='bridge' if network else 'none', program='podman'
     ),
-    'ssh': lambda name, _: sandbox.SshSandbox(name),
+    'ssh': lambda name, _: SshSandbox(name),
 }
 _OWN_NETWORK = ('bubblewrap', 'image', 'podman-image')
 
@@ -40,12 +41,14 @@ def named(place: str, *, cwd: str, network: bool) -> Sandbox:
     kind, colon, name = place.partition(':')
     if network and kind not in _OWN_NETWORK:
         raise OptionError(
-            '--network', True, f'left out with --sandbox {kind}, whose network is as it is'
-        )  # noqa: FBT003 - it is the value of a flag
+            '--network',
+            True,  # noqa: FBT003 - the value of a flag
+            f'left out with --sandbox {kind}, whose network is as it is',
+        )
     if place == 'local':
         return LocalSandbox(cwd=cwd)
     if place == 'bubblewrap':
-        return sandbox.BubblewrapSandbox(cwd=cwd, network=network)
+        raise NotImplementedError
     if kind not in _PLACES or not colon or not name:
         raise OptionError('--sandbox', place, FORMS)
     return _PLACES[kind](name, network)
