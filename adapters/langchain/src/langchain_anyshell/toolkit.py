@@ -162,9 +162,9 @@ class ShellToolkit(BaseToolkit):
                 edited = _ask(tool.name, arguments, ask)
                 reply = await call(edited, approved=True)
                 command = edited.get('command')
-                if command == arguments['command']:
+                if reply.is_error or command == arguments['command']:
                     return reply
-                return Reply(ask.edited(command, reply.text), reply.facts, reply.is_error)
+                return Reply(ask.edited(command, reply.text), reply.facts)
         except CommandDenied as denied:
             raise ToolException(str(denied)) from denied
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
@@ -86,7 +87,7 @@ class ShellPlugin(Plugin):
     def init_agent(self, agent: Agent) -> None:
         agent.add_hook(self._after_invocation, AfterInvocationEvent)
         # An agent that waits for an answer may be dropped; its session goes with it, and takes its commands along.
-        weakref.finalize(agent, self._sessions.end, id(agent))
+        weakref.finalize(agent, _drop, self._sessions, id(agent)).atexit = False
 
     async def aclose(self) -> None:
         """End the sessions of all agents, also of those that wait for a person. Idempotent."""
@@ -141,7 +142,8 @@ class ShellPlugin(Plugin):
                     async for piece in pieces:
                         if isinstance(piece, Reply):
                             yield {'facts': piece.facts}
-                            yield _result(word(piece.text), is_error=piece.is_error)
+                            text = piece.text if piece.is_error else word(piece.text)
+                            yield _result(text, is_error=piece.is_error)
                         else:
                             yield {'stream': piece.stream_type, 'text': piece.data}
             except CommandDenied as denied:
@@ -165,6 +167,12 @@ class ShellPlugin(Plugin):
                     context.agent.state.set(ALWAYS, [*known, command])
                 continue
             return
+
+
+def _drop(sessions: Sessions, agent: int) -> None:
+    session = sessions.end(agent)
+    if session is not None:  # who collects garbage must not wait for it
+        threading.Thread(target=session.close, name='anyshell-close').start()
 
 
 @dataclass(frozen=True, slots=True)
