@@ -57,6 +57,7 @@ class Job:
         started: When, by `time.monotonic()`.
         ended: When it was first seen to have ended.
         background: `False` for a command that was waited for and is kept because its output was cut.
+        size: How much output of such a command there is, in bytes.
         seen: How much of each stream a `since='last'` has shown.
     """
 
@@ -67,6 +68,7 @@ class Job:
     started: float = field(default_factory=time.monotonic)
     ended: float | None = None
     background: bool = True
+    size: int = 0
     seen: dict[StreamType, int] = field(default_factory=lambda: dict.fromkeys(STREAMS, 0))
 
 
@@ -143,7 +145,7 @@ class Jobs:
         Args:
             spawn: What to run.
             timeout: Seconds.
-            background: Whether the command goes on as a job when its time is up.
+            background: Whether the command goes on as a job when its time is up, unless `max_jobs` are running.
             keep_cut: Whether output that is longer than what the result holds stays readable by a job ID.
             on_output: Gets each piece of output in this task, as it comes.
             cancelled: When it is set, the command is ended and what it wrote is returned.
@@ -161,7 +163,7 @@ class Jobs:
                 process, timeout=timeout, on_bytes=listener, cancelled=cancelled
             )
             taken_back = not ended and cancelled is not None and cancelled.is_set()
-            if not ended and background and not taken_back:
+            if not ended and background and not taken_back and await self._has_room():
                 keep = True
                 await self._processes.detach(process)
                 job = self._publish(spawn, process, started)
@@ -371,22 +373,23 @@ class Jobs:
         job = self._publish(spawn, process, started)
         job.background = False
         job.ended = time.monotonic()
+        for stream in STREAMS:
+            written = await self._processes.written(process, stream, 0)
+            job.size += min(self._max_log_bytes, written.total)
         left = self._max_log_bytes
         for kept in [job for job in reversed(tuple(self._jobs.values())) if not job.background]:
-            left -= sum([await self._size(kept, stream) for stream in STREAMS])
+            left -= kept.size
             if left < 0 and kept is not job:
                 await self._forget(kept)
         return job.id
-
-    async def _size(self, job: Job, stream: StreamType) -> int:
-        return min(
-            self._max_log_bytes, (await self._processes.written(job.process, stream, 0)).total
-        )
 
     async def _forget(self, job: Job) -> None:
         del self._jobs[job.id]
         self._by_call = {call: known for call, known in self._by_call.items() if known != job.id}
         await self._processes.forget(job.process)
+
+    async def _has_room(self) -> bool:
+        return sum(not ended for _, ended in await self.states()) < self._max_jobs
 
     async def _make_room(self) -> None:
         states = await self.states()

@@ -119,7 +119,8 @@ def parse(text: str, option: str) -> Condition:
 def _expression(pattern: str, option: str) -> Any:
     # The expression comes from a model and the text from a command: an engine that backtracks could be held up for
     # ever by the two. This one, which pydantic brings along, takes linear time.
-    schema = core_schema.str_schema(pattern=pattern, regex_engine='rust-regex')
+    # `^` and `$` are those of a line: that is what somebody means who waits for a line.
+    schema = core_schema.str_schema(pattern=f'(?m){pattern}', regex_engine='rust-regex')
     try:
         return SchemaValidator(schema)
     except SchemaError as error:
