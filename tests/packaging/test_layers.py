@@ -38,6 +38,7 @@ LAYERS: dict[str, set[str]] = {
     'synchronous': set(),
     'live': {'sandbox'},
     'trace': set(),
+    'guard': {'errors', 'policy'},
     'tools': {'errors', 'live', 'output', 'trace'},
     'replies': {'errors', 'output', 'tools'},
 }

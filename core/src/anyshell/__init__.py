@@ -18,6 +18,7 @@ from anyshell.errors import (
     UnknownCommandID,
     WorkingDirectoryGone,
 )
+from anyshell.guard import COMMAND_ARGUMENTS, judge_call
 from anyshell.interrupt import interruptible
 from anyshell.options import ShellKeywords, ShellOptions
 from anyshell.policy import Decision, Policy, Verdict
@@ -39,6 +40,7 @@ from anyshell.synchronous import run_sync
 from anyshell.tools import Reply, Tool
 
 __all__ = [
+    'COMMAND_ARGUMENTS',
     'LLM_API_KEY_ENV_PATTERNS',
     'AnyshellError',
     'ApprovalRequired',
@@ -74,6 +76,7 @@ __all__ = [
     'WorkingDirectoryGone',
     'build_shell_env_prefix',
     'interruptible',
+    'judge_call',
     'run_sync',
     'validate_env_keys',
 ]

@@ -1,0 +1,65 @@
+"""The policy over shell tools that are not ours: finds the command in a tool's arguments and judges it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from anyshell.errors import ApprovalRequired, CommandDenied
+from anyshell.policy import Decision, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from anyshell.policy import Policy
+
+COMMAND_ARGUMENTS = ('command', 'cmd', 'commands')
+"""What the shell tools of the frameworks call the argument that holds the command, or the list of commands."""
+
+
+def judge_call(
+    policy: Policy,
+    arguments: Mapping[str, Any],
+    *,
+    names: Sequence[str] = COMMAND_ARGUMENTS,
+    on_ask: Literal['ask', 'deny'] = 'ask',
+    approved: bool = False,
+) -> Verdict:
+    """Judge a call of a shell tool that is not ours.
+
+    A list is judged as the words of one command, and as several commands if its argument is called `commands`.
+
+    Args:
+        policy: What judges.
+        arguments: The arguments of the call.
+        names: Which of them hold a command; a call with none of them is allowed.
+        on_ask: 'deny' if nobody is there to ask.
+        approved: Whether a person has approved the call.
+
+    Raises:
+        CommandDenied: If the policy denies a command, also after an approval.
+        ApprovalRequired: If it asks about one, and the call is not approved.
+    """
+    verdicts = [policy.check(command) for command in _commands(arguments, names)]
+    verdict = max(verdicts, default=Verdict(Decision.ALLOW), key=lambda found: found.decision)
+    if verdict.decision is Decision.ASK and not approved:
+        ask = ApprovalRequired(verdict)
+        if on_ask == 'ask':
+            raise ask
+        verdict = replace(verdict, decision=Decision.DENY, reason=ask.unanswered())
+    if verdict.decision is Decision.DENY:
+        raise CommandDenied(verdict)
+    return verdict
+
+
+def _commands(arguments: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    found: list[str] = []
+    for name in names:
+        value = arguments.get(name)
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            words = [str(word) for word in cast('Sequence[object]', value)]
+            found += words if name == 'commands' else [shlex.join(words)]
+    return found
