@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 
 SEGMENTS = 4
 """A log is this many files at most; the oldest one goes when their sum would exceed the limit."""
@@ -87,16 +88,21 @@ def read(log: str, stream: str, start: int, length: int) -> tuple[int, bytes]:
         position = first + len(found) - offset
         if position < 0 or len(found) == length:
             break
-        try:
-            descriptor = os.open(
-                f'{log}.{stream}.{offset}', os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-            )
-        except FileNotFoundError:  # dropped just now
-            continue
-        try:
-            # What is asked for is allocated, so no more than there is.
-            there = max(0, os.fstat(descriptor).st_size - position)
-            found += os.pread(descriptor, min(length - len(found), there), position)
-        finally:
-            os.close(descriptor)
+        found += _read_at(f'{log}.{stream}.{offset}', position, length - len(found))
     return first, bytes(found)
+
+
+def _read_at(path: str, position: int, length: int) -> bytes:
+    # A command could have put anything here: no link is followed, no FIFO waited for.
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:  # dropped just now
+        return b''
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return b''
+        # What is asked for is allocated, so no more than there is.
+        return os.pread(descriptor, min(length, max(0, status.st_size - position)), position)
+    finally:
+        os.close(descriptor)
