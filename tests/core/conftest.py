@@ -185,3 +185,47 @@ def driver() -> Iterator[Drivers]:
 def python() -> Callable[[str], str]:
     """Makes the command that runs a piece of Python."""
     return lambda code: shlex.join([sys.executable, '-S', '-c', textwrap.dedent(code)])
+
+
+def anyshell_argv(*arguments: str) -> list[str]:
+    """The command `anyshell`: the one that is installed beside this Python, else the one of the sources."""
+    installed = Path(sys.executable).with_name('anyshell')
+    code = 'from anyshell.cli import main; main(prog_name="anyshell")'
+    start = [str(installed)] if installed.exists() else [sys.executable, '-c', code]
+    return [*start, *arguments]
+
+
+@pytest.fixture
+def anyshell() -> Callable[..., 'subprocess.CompletedProcess[str]']:
+    """Runs the command `anyshell` to its end, without a terminal."""
+
+    def run(*arguments: str, **variables: str) -> 'subprocess.CompletedProcess[str]':
+        return subprocess.run(
+            anyshell_argv(*arguments),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=3 * LIMIT,
+            env={**os.environ, **variables},
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def start_anyshell() -> Iterator[Callable[..., 'subprocess.Popen[str]']]:
+    """Starts the command `anyshell`; what still runs at the end of the test is ended."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str, **options: object) -> 'subprocess.Popen[str]':
+        settings = {'stdin': subprocess.DEVNULL, 'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE}
+        process = subprocess.Popen(anyshell_argv(*arguments), text=True, **{**settings, **options})  # type: ignore[call-overload] - what tests pass
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=LIMIT)

@@ -62,8 +62,8 @@ class Answer:
         return next((line.strip() for line in self.output.splitlines() if line.strip()), '')
 
 
-def ask(*command: str, seconds: float = SECONDS) -> Answer:
-    """Run a program to its end, for so many seconds at most; it has no input and leaves nothing."""
+def ask(*command: str, seconds: float | None = None) -> Answer:
+    """Run a program to its end, for so many seconds at most (`SECONDS`); it has no input and leaves nothing."""
     try:
         process = subprocess.Popen(
             command,
@@ -77,7 +77,7 @@ def ask(*command: str, seconds: float = SECONDS) -> Answer:
     except OSError as error:
         return Answer(127, error.strerror or str(error))
     try:
-        output, _ = process.communicate(timeout=seconds)
+        output, _ = process.communicate(timeout=SECONDS if seconds is None else seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
