@@ -1,6 +1,7 @@
 """A shell for the OpenAI Agents SDK."""
 
+from openai_agents_anyshell.guard import asks, shell_guardrail
 from openai_agents_anyshell.output import CommandOutput
 from openai_agents_anyshell.tools import ShellTools
 
-__all__ = ['CommandOutput', 'ShellTools']
+__all__ = ['CommandOutput', 'ShellTools', 'asks', 'shell_guardrail']
