@@ -266,7 +266,7 @@ async def test_a_cancelled_call_leaves_the_directory_and_the_turn(shell, base) -
         assert (await session.run('pwd', timeout=20)).stdout == f'{base}\n'
 
 
-GONE = "[Error: the working directory '{}' no longer exists; nothing was run. {}]"
+GONE = "[Error: the working directory '{}' does not exist; nothing was run. {}]"
 
 
 @pytest.mark.parametrize('tool', ['run_command', 'start_command'])

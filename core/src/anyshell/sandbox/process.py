@@ -226,7 +226,7 @@ class LocalProcesses(Processes):
 
     def _popen(self, number: int, spawn: Spawn) -> LocalProcess:
         if not os.path.isdir(spawn.cwd):
-            raise WorkingDirectoryGone(_gone(spawn.cwd, 'no longer exists'))
+            raise WorkingDirectoryGone(_gone(spawn.cwd, 'does not exist'))
         line = spawn.line.encode()
         by_file = len(line) > MAX_ARGUMENT
         if by_file and spawn.stdin:

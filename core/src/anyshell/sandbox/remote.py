@@ -132,16 +132,15 @@ class KeptProcesses(ScriptProcesses):
         if lane is None:
             return
         while not process.done:
-            idle = True
-            for stream in STREAMS:
-                if data := self._pull(process, lane, stream):
-                    idle = False
+            pieces = [(stream, self._pull(process, lane, stream)) for stream in STREAMS]
+            for stream, data in pieces:
+                if data:
                     yield stream, data
             if process.done or _given_up(deadline, cancelled):
                 break
             if lane.eof:
                 self._lost_lane(process, lane)
-            if idle:
+            if not any(data for _, data in pieces):
                 await readable(
                     lane.outputs.values(), _slice(deadline, polling=cancelled is not None)
                 )
@@ -169,7 +168,7 @@ class KeptProcesses(ScriptProcesses):
                 'the sandbox lost its temporary files; nothing was run. The next call makes them anew'
             )
         raise WorkingDirectoryGone(
-            f'the working directory {process.spawn.cwd!r} no longer exists; nothing was run'
+            f'the working directory {process.spawn.cwd!r} does not exist; nothing was run'
         )
 
     async def _rest(

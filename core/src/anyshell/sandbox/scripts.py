@@ -408,7 +408,7 @@ class ScriptProcesses(Processes):
         if state == 'gone':
             process.state = 'never'
             raise WorkingDirectoryGone(
-                f'the working directory {process.spawn.cwd!r} no longer exists; nothing was run'
+                f'the working directory {process.spawn.cwd!r} does not exist; nothing was run'
             )
         for stream in STREAMS:
             numbers, _, rest = rest.partition(b'\n')
