@@ -86,9 +86,7 @@ class ShellSession:
         self._begin()
         self._directory = Directory(self._processes, cwd, persist=options.persist_cwd)
         if isinstance(self._sandbox, LocalSandbox):
-            self._directory.path = (
-                os.path.join(self._sandbox.cwd, cwd) if sandbox else self._sandbox.cwd
-            )
+            self._directory.path = os.path.normpath(os.path.join(self._sandbox.cwd, cwd))
         self._replies = Replies(options)
         self._given_policy = policy
         self._policies: dict[Shell, Policy] = {}

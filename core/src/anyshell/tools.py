@@ -333,7 +333,8 @@ SEND = (
 
 
 def _run_description(options: ShellOptions, shell: Shell | None) -> str:
-    limit = f'It may take {options.default_timeout:g} seconds unless timeout_seconds says otherwise'
+    seconds = min(options.default_timeout, options.max_timeout or options.default_timeout)
+    limit = f'It may take {seconds:g} seconds unless timeout_seconds says otherwise'
     if options.max_timeout is not None:
         limit += f' (at most {options.max_timeout:g})'
     if options.on_timeout == 'background':
