@@ -167,11 +167,19 @@ fi
 _as_j=$((_as_j-1))
 _as_nap
 done
-_as_j=5
-while [ "$_as_j" -gt 0 ] && [ ! -e "$_as_d/$1.v" ]; do
+_as_j=0
+_as_c=0
+_as_m=
+while [ "$_as_j" -lt 5 ] && [ "$_as_c" -lt 100 ] && [ ! -e "$_as_d/$1.v" ]; do
 if [ -e "$_as_d/$1.o.z" ] && [ -e "$_as_d/$1.e.z" ]; then break; fi
+_as_total "$_as_d/$1.o"
+_as_y=$_as_t
+_as_total "$_as_d/$1.e"
+[ "$_as_m" = "$_as_y $_as_t" ] || _as_j=0
+_as_m="$_as_y $_as_t"
+_as_j=$((_as_j+1))
+_as_c=$((_as_c+1))
 _as_nap
-_as_j=$((_as_j-1))
 done
 : >"$_as_d/$1.v"
 }
