@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, Any, Self, Unpack, cast
+from typing import Annotated, Any, Self, Unpack
 
 from langchain_core.callbacks import BaseCallbackManager
 from langchain_core.runnables import RunnableConfig
@@ -32,10 +31,8 @@ from anyshell import (
     Tool,
     run_sync,
 )
+from langchain_anyshell.approvals import Reviewed, ask_person
 from langchain_anyshell.runs import Close, root_of
-
-REMEMBERED = 1000
-"""Calls that `needs_approval` has sent to a person and that have not run; an older one would be asked about again."""
 
 
 class ShellToolkit(BaseToolkit):
@@ -61,7 +58,7 @@ class ShellToolkit(BaseToolkit):
     """
 
     _sessions: Sessions = PrivateAttr()
-    _reviewed: OrderedDict[str, None] = PrivateAttr(default_factory=OrderedDict[str, None])
+    _reviewed: Reviewed = PrivateAttr(default_factory=Reviewed)
 
     def __init__(
         self,
@@ -92,9 +89,7 @@ class ShellToolkit(BaseToolkit):
             return False
         if session.policy().check(command).decision is not Decision.ASK:
             return False
-        self._reviewed[call['id']] = None
-        while len(self._reviewed) > REMEMBERED:
-            self._reviewed.popitem(last=False)
+        self._reviewed.add(call['id'])
         return True
 
     async def aclose(self) -> None:
@@ -153,13 +148,12 @@ class ShellToolkit(BaseToolkit):
         namespace = config.get('metadata', {}).get('langgraph_checkpoint_ns')
         call_id = tool_call_id and f'{namespace}:{tool_call_id}'
         call = partial(tool.call, call_id=call_id, on_output=emit and partial(_show, emit))
-        approved = tool_call_id in self._reviewed
-        self._reviewed.pop(tool_call_id or '', None)
+        approved = self._reviewed.take(tool_call_id)
         try:
             try:
                 return await call(arguments, approved=approved)
             except ApprovalRequired as ask:
-                edited = _ask(tool.name, arguments, ask)
+                edited = ask_person(tool.name, arguments, ask)
                 reply = await call(edited, approved=True)
                 command = edited.get('command')
                 if reply.is_error or command == arguments['command']:
@@ -182,34 +176,3 @@ class ShellToolkit(BaseToolkit):
 
 def _show(emit: Callable[[object], None], chunk: StreamChunk) -> None:
     emit({'stream': chunk.stream_type, 'text': chunk.data})
-
-
-def _ask(name: str, arguments: Mapping[str, Any], ask: ApprovalRequired) -> Mapping[str, Any]:
-    """Interrupt the graph; when it goes on, return the arguments that a person approved."""
-    request = ask.request(name, arguments)
-    action = {'name': name, 'args': request['arguments'], 'description': request['reason']}
-    review = {'action_name': name, 'allowed_decisions': ['approve', 'edit', 'reject']}
-    try:
-        from langgraph.types import interrupt  # noqa: PLC0415 - langchain-core alone is enough
-
-        answer = interrupt({'action_requests': [action], 'review_configs': [review], **request})
-    except (
-        ImportError,
-        KeyError,
-        RuntimeError,
-    ) as error:  # no langgraph, or a call outside of a graph
-        raise ToolException(ask.unanswered()) from error
-    match answer:
-        case {'decisions': [decision]} | decision:
-            pass
-    match decision:
-        case True | {'type': 'approve'}:
-            return arguments
-        case {'type': 'edit', 'edited_action': {'name': str(edited), 'args': dict()}} if (
-            edited == name
-        ):
-            return cast('dict[str, Any]', decision['edited_action']['args'])
-        case {'type': 'reject', 'message': str(message)}:
-            raise ToolException(ask.refused(message))
-        case _:
-            raise ToolException(ask.refused())

@@ -1,0 +1,64 @@
+"""Questions to a person: one graph interrupt, in the shape of LangChain's own human-in-the-loop middleware."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, cast
+
+from langchain_core.tools import ToolException
+
+from anyshell import ApprovalRequired
+
+REMEMBERED = 1000
+"""Calls that are with LangChain's middleware and have not run; about an older one a person would be asked again."""
+
+
+class Reviewed:
+    """The calls that LangChain's middleware asks about, so that nobody is asked twice."""
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[str, None] = OrderedDict()
+
+    def add(self, call_id: str) -> None:
+        """Remember a call that was sent to the middleware; it runs only if a person agrees."""
+        self._ids[call_id] = None
+        while len(self._ids) > REMEMBERED:
+            self._ids.popitem(last=False)
+
+    def take(self, call_id: str | None) -> bool:
+        """Whether a call that is about to run was sent there; it counts once."""
+        known = call_id in self._ids
+        self._ids.pop(call_id or '', None)
+        return known
+
+
+def ask_person(name: str, arguments: Mapping[str, Any], ask: ApprovalRequired) -> dict[str, Any]:
+    """Interrupt the graph; when it goes on, return the arguments that a person approved.
+
+    Raises:
+        ToolException: If the person said no, or nobody is there; its text is for the model.
+    """
+    request = ask.request(name, arguments)
+    action = {'name': name, 'args': request['arguments'], 'description': request['reason']}
+    review = {'action_name': name, 'allowed_decisions': ['approve', 'edit', 'reject']}
+    try:
+        from langgraph.types import interrupt  # noqa: PLC0415 - langchain-core alone is enough
+
+        answer = interrupt({'action_requests': [action], 'review_configs': [review], **request})
+    except (ImportError, KeyError, RuntimeError) as error:  # no langgraph, or outside of a graph
+        raise ToolException(ask.unanswered()) from error
+    match answer:
+        case {'decisions': [decision]} | decision:
+            pass
+    match decision:
+        case True | {'type': 'approve'}:
+            return dict(arguments)
+        case {'type': 'edit', 'edited_action': {'name': str(edited), 'args': dict()}} if (
+            edited == name
+        ):
+            return cast('dict[str, Any]', decision['edited_action']['args'])
+        case {'type': 'reject', 'message': str(message)}:
+            raise ToolException(ask.refused(message))
+        case _:
+            raise ToolException(ask.refused())
