@@ -274,6 +274,13 @@ def demo(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def release(session: nox.Session) -> None:
+    """Make all wheels and source distributions of a version, try each, and write it: nox -s release -- X.Y.Z, or --check."""
+    session.install('twine>=6.1', 'uv')
+    session.run('python', '.ci/release.py', *session.posargs)
+
+
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """Measure: every file in benchmarks/, or those that are named."""
     _install(session)
