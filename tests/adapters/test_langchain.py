@@ -354,10 +354,10 @@ async def test_pause_keeps_directory_and_jobs_and_says_what_is_asked(tmp_path: P
         (answers(APPROVE), '(no output)', ['it']),
         (
             answers({'type': 'reject', 'message': 'Not today.'}),
-            'A person denied this command: Not today.\nIt has not run.',
+            'A person denied this command: Not today.\nIt has not run; ask before you try it another way.',
             [],
         ),
-        (answers({'type': 'reject'}), 'A person denied this command.\nIt has not run.', []),
+        (answers({'type': 'reject'}), 'A person denied this command.\nIt has not run; ask before you try it another way.', []),
         (
             answers(edit('touch other')),
             "[A person changed the command; this ran: 'touch other']\n(no output)",
@@ -421,7 +421,7 @@ def test_nobody_is_there_outside_of_a_graph(tmp_path: Path) -> None:
     with ShellToolkit(cwd=tmp_path, ask_commands=['touch']) as toolkit:
         text = toolkit.get_tools()[0].invoke({'command': 'touch it'})
 
-    assert text.endswith('Nobody is there to approve it, so it is denied.')
+    assert text.endswith('Nobody is there to approve it, so it is denied; do it another way.')
     assert files(tmp_path) == []
 
 

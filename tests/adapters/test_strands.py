@@ -274,11 +274,11 @@ async def test_pause_keeps_directory_and_jobs_and_says_what_is_asked(tmp_path: P
         ({'approved': True, 'command': 7}, '[Error: invalid arguments for run_command', []),
         (
             {'approved': False, 'message': 'Not today.'},
-            'A person denied this command: Not today.\nIt has not run.',
+            'A person denied this command: Not today.\nIt has not run; ask before you try it another way.',
             [],
         ),
-        ('Not today.', 'A person denied this command: Not today.\nIt has not run.', []),
-        (False, 'A person denied this command.\nIt has not run.', []),
+        ('Not today.', 'A person denied this command: Not today.\nIt has not run; ask before you try it another way.', []),
+        (False, 'A person denied this command.\nIt has not run; ask before you try it another way.', []),
         # A yes is not guessed.
         ('yes', 'A person denied this command: yes\n', []),
         (1, 'A person denied this command.\n', []),
@@ -310,7 +310,7 @@ def test_several_questions_of_one_turn_are_answered_one_by_one(tmp_path: Path) -
     assert sorted(server.tool_results()) == [
         '(no output)',  # of `mkdir`
         '(no output)',
-        'A person denied this command: No.\nIt has not run.',
+        'A person denied this command: No.\nIt has not run; ask before you try it another way.',
     ]
     assert files(tmp_path) == ['b', 'free-0']  # what was free to run has run once
 

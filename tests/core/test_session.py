@@ -206,7 +206,7 @@ HALF = (
 SECONDS = (
     'timeout_seconds must be a number of seconds above 0, not {}; leave it out for the default'
 )
-NOWHERE = "workdir '/no/such' is no directory (seen from '/'); nothing was run"
+NOWHERE = "workdir '/no/such' is no directory (seen from '/'); nothing was run. Name one that is there, or leave it out"
 LINES = "lines must be a range such as '1-200', '200-' or '-50' for the last 50, not 'x'"
 BAD = [
     ('run_command', {'command': 'echo a\0b'}, f'the command {NUL}'),
@@ -402,7 +402,7 @@ async def test_a_closed_session_refuses_every_call_with_a_sentence(shell) -> Non
     arguments = {'command': 'true', 'command_id': 'j1', 'text': 'x'}
     replies = [await tool.call(arguments) for tool in session.tools]
 
-    closed = '[Error: this session is closed; open a new one to run commands]'
+    closed = '[Error: this session is closed and nothing was run; open a new one to run commands]'
     assert [reply.text for reply in replies] == [closed] * 5
     assert all(reply.is_error for reply in replies)
     with pytest.raises(SessionClosed):

@@ -109,7 +109,7 @@ class ApprovalRequired(CommandError, PermissionError):
     def refused(self, message: str = '') -> str:
         """The text for the model when a person has said no, with that person's message."""
         said = f': {message}' if message else '.'
-        return f'A person denied this command{said}\nIt has not run.'
+        return f'A person denied this command{said}\nIt has not run; ask before you try it another way.'
 
     @staticmethod
     def edited(command: object, text: str) -> str:
@@ -118,7 +118,7 @@ class ApprovalRequired(CommandError, PermissionError):
 
     def unanswered(self) -> str:
         """The text for the model when nobody is there to ask."""
-        return f'{self} Nobody is there to approve it, so it is denied.'
+        return f'{self} Nobody is there to approve it, so it is denied; do it another way.'
 
 
 def _facts(verdict: Verdict) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from anyshell.errors import JobsRefused, UnknownCommandID
+from anyshell.errors import InvalidCommand, JobsRefused, UnknownCommandID
 from anyshell.interrupt import watched
 from anyshell.result import CommandResult
 from anyshell.sandbox.base import Flag, StreamChunk
@@ -56,6 +56,7 @@ class Job:
         process: The sandbox's handle.
         started: When, by `time.monotonic()`.
         ended: When it was first seen to have ended.
+        stdin: Whether it was started with a standard input to write to.
         background: `False` for a command that was waited for and is kept because its output was cut.
         size: How much output of such a command there is, in bytes.
         seen: How much of each stream a `since='last'` has shown.
@@ -67,6 +68,7 @@ class Job:
     process: Process
     started: float = field(default_factory=time.monotonic)
     ended: float | None = None
+    stdin: bool = False
     background: bool = True
     size: int = 0
     seen: dict[StreamType, int] = field(default_factory=lambda: dict.fromkeys(STREAMS, 0))
@@ -271,6 +273,15 @@ class Jobs:
             InvalidCommand: If it has no open standard input.
         """
         job = self._get(command_id)
+        if not job.stdin:
+            raise InvalidCommand(
+                f'the command {command_id!r} has no open standard input; '
+                'stop it and start it again by start_command with stdin=true'
+            )
+        if await self._look(job, timeout=0):
+            raise InvalidCommand(
+                f'the command {command_id!r} has ended, so nothing was sent; check_command shows its output and exit code'
+            )
         await self._processes.send(job.process, text.encode())
         # An answer takes a moment; a program that stays silent costs no more than that.
         await self._wait_for(job, Condition('quiet:0.2', 'quiet', number=0.2), 1.0, None)
@@ -363,7 +374,7 @@ class Jobs:
 
     def _publish(self, spawn: Spawn, process: Process, started: float) -> Job:
         self._count += 1
-        job = Job(f'j{self._count}', spawn.line, spawn.cwd, process, started)
+        job = Job(f'j{self._count}', spawn.line, spawn.cwd, process, started, stdin=spawn.stdin)
         self._jobs[job.id] = job
         return job
 

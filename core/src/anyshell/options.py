@@ -189,12 +189,13 @@ def _environment(option: str, value: object) -> None:
         return
     allowed = 'None or a mapping of variable names to str values'
     if not isinstance(value, Mapping):
-        raise OptionError(option, value, allowed)
+        raise OptionError(option, type(value).__name__, allowed)
     for name, text in cast('Mapping[object, object]', value).items():
         # A value may be a secret, so an error never repeats it.
         if not isinstance(name, str) or not name or '=' in name or '\0' in name:
+            shown = f'{name.partition("=")[0]}=…' if isinstance(name, str) and '=' in name else name
             raise OptionError(
-                option, name, f'{allowed}; a name is not empty and has no "=" and no NUL'
+                option, shown, f'{allowed}; a name is not empty and has no "=" and no NUL'
             )
         if not isinstance(text, str) or '\0' in text:
             raise OptionError(

@@ -136,6 +136,7 @@ class ShellSession:
         *,
         timeout: float | None = None,
         on_output: Callable[[StreamChunk], Awaitable[None] | None] | None = None,
+        approved: bool = False,
     ) -> CommandResult:
         """Run a command under the policy and return the facts.
 
@@ -143,6 +144,7 @@ class ShellSession:
             command: The command.
             timeout: Seconds; `None` for `default_timeout`. When it has passed the result says so: that is no error.
             on_output: Gets each piece of output in this task, as it comes.
+            approved: Whether a person has approved it; what the policy denies does not run all the same.
 
         Raises:
             CommandDenied: If the policy denies the command.
@@ -151,7 +153,7 @@ class ShellSession:
             SandboxError: If the sandbox fails.
             SessionClosed: If the session is closed.
         """
-        return await self._run(command, timeout, Call(on_output=on_output))
+        return await self._run(command, timeout, Call(on_output=on_output, approved=approved))
 
     def run_sync(
         self,
@@ -311,7 +313,7 @@ class ShellSession:
             cwd = posixpath.normpath(posixpath.join(cwd, workdir))
             if not await self._processes.is_directory(cwd):
                 raise InvalidCommand(
-                    f'workdir {workdir!r} is no directory (seen from {self.cwd!r}); nothing was run'
+                    f'workdir {workdir!r} is no directory (seen from {self.cwd!r}); nothing was run. Name one that is there, or leave it out'
                 )
         return verdict, Spawn(line=command, shell=shell, cwd=cwd, env=await self._environment())
 
@@ -392,7 +394,7 @@ class ShellSession:
         if self._pid != os.getpid():
             self._begin()  # a forked child: the jobs are the parent's
         if self._closed:
-            msg = 'this session is closed; open a new one to run commands'
+            msg = 'this session is closed and nothing was run; open a new one to run commands'
             raise SessionClosed(msg)
 
     # -- the end

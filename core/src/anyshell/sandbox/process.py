@@ -160,7 +160,7 @@ class LocalProcesses(Processes):
             self._begin()
             self._closed = closed
         if self._closed:
-            msg = 'this session is closed; open a new one to run commands'
+            msg = 'this session is closed and nothing was run; open a new one to run commands'
             raise SessionClosed(msg)
 
     async def shell(self) -> Shell:
@@ -534,18 +534,18 @@ class LocalProcesses(Processes):
         end = time.monotonic() + 10
         while data:
             if self._poll(local) or local.stdin < 0:
-                msg = 'the command no longer reads its standard input'
+                msg = 'the command no longer reads its standard input; check_command says whether it still runs'
                 raise InvalidCommand(msg)
             os.set_blocking(local.stdin, False)
             try:
                 data = data[os.write(local.stdin, data) :]
             except BlockingIOError:
                 if time.monotonic() > end:
-                    msg = 'the command has not read its standard input for 10 seconds; the text was sent in part'
+                    msg = 'the command has not read its standard input for 10 seconds; the text was sent in part. See with check_command what it does'
                     raise InvalidCommand(msg) from None
                 await asyncio.sleep(0.02)
             except BrokenPipeError:
-                msg = 'the command has closed its standard input'
+                msg = 'the command has closed its standard input; check_command says whether it still runs'
                 raise InvalidCommand(msg) from None
 
     async def listening(self) -> set[int]:

@@ -134,7 +134,8 @@ def _start_watcher(control: int) -> int:
             file_actions=actions,
         )
     except OSError as error:
-        msg = f'the watcher process could not be started: {error}'
+        # Not the error itself: it names this Python, and a model may read it.
+        msg = f'the watcher process could not be started ({error.strerror}); see "anyshell doctor"'
         raise SandboxUnavailable(msg) from error
     finally:
         for descriptor in high:
