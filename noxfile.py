@@ -234,15 +234,27 @@ def adapter(session: nox.Session, name: str, framework: str) -> None:
 @nox.session
 @nox.parametrize('name', ['core', *ADAPTERS], ids=['core', *ADAPTERS])
 def examples(session: nox.Session, name: str) -> None:
-    """Run the examples of core and of each framework, and the README's code, with a scripted model."""
+    """Run the examples of core and of each framework, and the code in README.md and docs/, with a scripted model."""
     adapters = [] if name == 'core' else [name]
     _install(session, *adapters)
     scripted = {'ANYSHELL_MODEL': ''}
     # Named NAME_something: a file called langchain.py would be what `import langchain` finds.
     for example in sorted(ROOT.glob(f'examples/{name}_*.py')):
         session.run('python', str(example.relative_to(ROOT)), env=scripted)
-    module = _adapter(name)['import'] if adapters else 'anyshell'
-    session.run('python', 'examples/readme.py', module)
+    # The code in README.md and docs/, the part of it that is about this framework, or about none.
+    environment = {'ANYSHELL_SNIPPETS': name}
+    session.run('pytest', 'tests/docs/test_snippets.py', *session.posargs, env=environment)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the documentation, strictly, into .nox/site; check that it and the code name the same things."""
+    _install(session)
+    session.install('mkdocs>=1.6,<2', 'mkdocs-material>=9.6,<10', 'mkdocstrings[python]>=1,<2')
+    session.run('mkdocs', 'build', '--strict', '--quiet', env={'NO_MKDOCS_2_WARNING': '1'})
+    session.run(
+        'pytest', 'tests/docs', '--ignore=tests/docs/test_snippets.py', *session.posargs
+    )
 
 
 @nox.session(default=False)
