@@ -31,7 +31,7 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from anyshell import OptionError, ShellSession
+from anyshell import LLM_API_KEY_ENV_PATTERNS, OptionError, ShellSession
 from anyshell.testing import AdapterContract, OpenAIServer
 from pydantic_ai_anyshell import CommandOutput, Shell
 
@@ -98,6 +98,44 @@ async def test_bare_toolset_ends_its_jobs_too(tmp_path: Path) -> None:
 
     assert 'ID: j1' in server.tool_results()[0]
     assert not running(NAP)
+
+
+async def test_code_that_was_written_for_the_origin_works_with_only_the_import_changed(
+    tmp_path: Path,
+) -> None:
+    shell = Shell(
+        cwd=str(tmp_path),
+        allowed_commands=[],
+        denied_commands=['rm', 'rmdir'],
+        denied_operators=['>'],
+        default_timeout=30.0,
+        max_output_chars=50_000,
+        persist_cwd=False,
+        allow_interactive=False,
+        env=None,
+        denied_env_patterns=LLM_API_KEY_ENV_PATTERNS,
+    )
+    turns = [
+        [('run_command', {'command': 'echo out; echo err >&2; exit 3', 'timeout_seconds': 5})],
+        [('run_command', {'command': 'true'})],
+        [('run_command', {'command': 'echo x > y'})],
+        [('run_command', {'command': 'vi'})],
+        [('start_command', {'command': 'exec sleep 60'})],
+        [('check_command', {'command_id': 'j1'})],
+        [('stop_command', {'command_id': 'j1'})],
+        'Done.',
+    ]
+    with OpenAIServer(turns) as server:
+        await Agent(model(server.base_url), capabilities=[shell]).run('Go.')
+
+    ran, silent, operator, interactive, started, checked, stopped = server.tool_results()
+    assert ran == '[stdout]\nout\n\n[stderr]\nerr\n\n[exit code: 3]'
+    assert silent == '(no output)'
+    assert "Shell operator '>' is not allowed." in operator
+    assert 'Interactive commands are not allowed.' in interactive
+    assert started == "Started background command: 'exec sleep 60'\nID: j1"
+    assert checked == '[status: running]\n(no output yet)'
+    assert stopped == "[stopped: 'exec sleep 60']\n[exit code: 143]\n(no output)"
 
 
 async def test_two_shells_in_one_agent_have_names_of_their_own(tmp_path: Path) -> None:
