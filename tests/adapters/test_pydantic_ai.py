@@ -107,7 +107,7 @@ async def test_code_that_was_written_for_the_origin_works_with_only_the_import_c
         cwd=str(tmp_path),
         allowed_commands=[],
         denied_commands=['rm', 'rmdir'],
-        denied_operators=['>'],
+        denied_operators=['|'],
         default_timeout=30.0,
         max_output_chars=50_000,
         persist_cwd=False,
@@ -118,7 +118,7 @@ async def test_code_that_was_written_for_the_origin_works_with_only_the_import_c
     turns = [
         [('run_command', {'command': 'echo out; echo err >&2; exit 3', 'timeout_seconds': 5})],
         [('run_command', {'command': 'true'})],
-        [('run_command', {'command': 'echo x > y'})],
+        [('run_command', {'command': 'echo x | cat'})],
         [('run_command', {'command': 'vi'})],
         [('start_command', {'command': 'exec sleep 60'})],
         [('check_command', {'command_id': 'j1'})],
@@ -131,7 +131,7 @@ async def test_code_that_was_written_for_the_origin_works_with_only_the_import_c
     ran, silent, operator, interactive, started, checked, stopped = server.tool_results()
     assert ran == '[stdout]\nout\n\n[stderr]\nerr\n\n[exit code: 3]'
     assert silent == '(no output)'
-    assert "Shell operator '>' is not allowed." in operator
+    assert "Shell operator '|' is not allowed." in operator
     assert 'Interactive commands are not allowed.' in interactive
     assert started == "Started background command: 'exec sleep 60'\nID: j1"
     assert checked == '[status: running]\n(no output yet)'
