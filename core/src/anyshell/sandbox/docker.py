@@ -80,7 +80,7 @@ class _Containers(KeptChannel):
         return [self.program, 'exec', '-i', *user, '--', self.container, *command]
 
     def refused(self, why: str) -> SandboxError:
-        return SandboxUnavailable(f'{self._state()}{self.program} says: {why}')
+        return SandboxUnavailable(self._state().rstrip() or f'{self.program} says: {why}')
 
     def lost(self, why: str) -> SandboxError:
         if state := self._state():
@@ -99,9 +99,14 @@ class _Containers(KeptChannel):
                 f'The container {self.container!r} has stopped, and everything that ran in it has ended; '
                 f'start it again with "{self.program} start {self.container}", or use another one. '
             )
+        if shutil.which(self.program) is None:
+            return f'{_text(found.stderr)}. '
         if b'o such' in found.stderr:
-            return f'There is no container {self.container!r}, and everything that ran in it has ended. '
-        return f'{self.program} does not answer: is its service running, and may this user use it? '
+            return f'There is no container {self.container!r}, and everything that ran in it has ended; use another one. '
+        return (
+            f'{self.program} does not answer ({_text(found.stderr)}). Start its engine, or see that this user may use it; '
+            '"anyshell doctor" says more. '
+        )
 
 
 def _text(output: bytes) -> str:
@@ -116,7 +121,7 @@ def run(*argv: str, timeout: float = 60.0) -> subprocess.CompletedProcess[bytes]
             argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout, check=False
         )
     except FileNotFoundError:
-        text = f'{argv[0]} is not installed or not on PATH'
+        text = f'{argv[0]} is not installed or not on PATH; install it, or name another client with program='
     except subprocess.TimeoutExpired:
         text = f'{argv[0]} did not answer within {timeout:.0f} seconds'
     except OSError as error:

@@ -104,7 +104,7 @@ def _start_watcher(control: int) -> int:
     if not python or getattr(sys, 'frozen', False):  # a frozen application would start itself again
         python = shutil.which('python3') or ''
     if not python:
-        msg = 'anyshell needs a Python interpreter for its watcher process: sys.executable is empty and no python3 is on PATH'
+        msg = 'anyshell needs a Python interpreter for its watcher process: sys.executable is empty and no python3 is on PATH; put one there'
         raise SandboxUnavailable(msg)
     code = f'import sys; sys.path.append({os.path.dirname(__file__)!r}); import watcher; watcher.main()'
     # The loader's variables only: the watcher needs no secret of ours.
