@@ -251,6 +251,15 @@ _as_end "$_as_o" 20
 done
 rm -rf "$_as_h"
 }
+_as_lane() {
+exec <"$1" >"$2" 2>"$3"
+exec sh
+}
+_as_pour() {
+exec <"$1" >"$2" 2>"$3"
+printf '%s hello\n' "$4" >&2
+eval "$5"
+}
 _as_connect() {
 _as_tmp
 _as_h=$_as_t/anyshell-$1

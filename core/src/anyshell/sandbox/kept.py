@@ -27,7 +27,7 @@ from anyshell.sandbox.scripts import Channel
 from anyshell.sandbox.watch import Watcher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from anyshell.sandbox.base import StreamType
     from anyshell.sandbox.scripts import Far
@@ -47,6 +47,10 @@ class Lane:
         stdin: The write end of the shell's input; like the others a descriptor that this object closes.
         stdout: The read end of its output.
         stderr: The read end of its second output.
+
+    Attributes:
+        parent: The lane whose end is the end of this one, if any.
+        paths: Named pipes of this machine to remove when the shell has opened them.
     """
 
     def __init__(
@@ -65,6 +69,8 @@ class Lane:
         self.eof = False
         self.settling: bytes | None = None
         self.retired = 0.0
+        self.parent: Lane | None = None
+        self.paths: Sequence[str] = ()
 
     def greeting(self, setup: str) -> str:
         """The text that makes a shell a kept one."""
@@ -97,7 +103,8 @@ class Lane:
         if not self.eof:
             try:
                 data = os.read(self.outputs[stream], CHUNK)
-                self.eof = not data
+                # A named pipe that nobody has opened for writing yet gives nothing, without being at its end.
+                self.eof = not data and self._hung_up(stream)
                 buffer += data
             except BlockingIOError:
                 pass
@@ -110,11 +117,39 @@ class Lane:
             if word is None:
                 return b'', None
             self.begun[stream] = True
+            self._unlink()
         return _cut(buffer, mark)
+
+    def watched(self) -> list[int]:
+        """The descriptors to wait on: there is something to take, or the end."""
+        parent = self.parent
+        return [*self.outputs.values(), *(() if parent is None else (parent.outputs['stdout'],))]
+
+    def gone(self) -> bool:
+        """Whether the client has ended."""
+        return (
+            bool(self.retired)
+            or self._hung_up('stdout')
+            or (self.popen is not None and self.popen.poll() is not None)
+        )
+
+    def _hung_up(self, stream: StreamType) -> bool:
+        poll = select.poll()
+        poll.register(self.outputs[stream], select.POLLIN)
+        ended = any(
+            event & select.POLLHUP and not event & select.POLLIN for _, event in poll.poll(0)
+        )
+        return ended or (self.parent is not None and self.parent.gone())
+
+    def _unlink(self) -> None:
+        for path in self.paths:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+        self.paths = ()
 
     def idle(self) -> bool | None:
         """Whether it can be lent; `None` while it still settles."""
-        if self.retired or self.eof or (self.popen is not None and self.popen.poll() is not None):
+        if self.retired or self.eof or self.gone():
             return False
         if not self._pending():
             return True if self.settling is None else None
@@ -141,6 +176,7 @@ class Lane:
         if self.retired:
             return
         self.retired = time.monotonic()
+        self._unlink()
         for descriptor in (self.stdin, *self.outputs.values()):
             if descriptor >= 0:
                 with contextlib.suppress(OSError):
@@ -211,6 +247,16 @@ class KeptChannel(Channel):
         """
         return self.client(self.argv(None))
 
+    def pour(self, script: str) -> Lane:
+        """Start a script with a connection of its own, whose standard input is raw.
+
+        Raises:
+            SandboxUnavailable: If that can't even be begun.
+        """
+        lane = self.client(self.argv(script))
+        lane.begun = dict.fromkeys(STREAMS, True)
+        return lane
+
     @abstractmethod
     def refused(self, why: str) -> SandboxError:
         """The error for a shell that did not come up; `why` is what its client said."""
@@ -224,13 +270,29 @@ class KeptChannel(Channel):
 
     place = 'the sandbox'
 
-    def client(self, argv: Sequence[str]) -> Lane:
-        """A lane over a client program that connects its standard streams with a shell's."""
+    def client(
+        self, argv: Sequence[str], *, before: str = '', env: Mapping[str, str] | None = None
+    ) -> Lane:
+        """A lane over a client program that connects its standard streams with a shell's.
+
+        Args:
+            argv: The program.
+            before: Shell text to run before it. The program is then a child of that shell, and not of a thread of
+                this process, whose end it could take for its parent's.
+            env: Its variables; `None` for those of this process.
+        """
         Watcher.get().own(self._owner, '')  # ends the client when this process ends
         mark = set_mark(marks.mark_range(self._owner)[0] + 1)
         try:
             popen = subprocess.Popen(
-                ['/bin/sh', '-c', f'{mark}exec "$@"', 'sh', *argv],
+                [
+                    '/bin/sh',
+                    '-c',
+                    f'{mark}{before}"$@"; exit' if before else f'{mark}exec "$@"',
+                    'sh',
+                    *argv,
+                ],
+                env=env,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -356,7 +418,7 @@ class KeptChannel(Channel):
             left = deadline - time.monotonic()
             if left <= 0:
                 raise SandboxError(f'{self.place} did not answer within {timeout:.0f} seconds')
-            await readable(lane.outputs.values(), left)
+            await readable(lane.watched(), left)
 
     def ended(self, lane: Lane) -> SandboxError:
         """The error for a shell whose output has ended."""

@@ -122,7 +122,7 @@ class KeptProcesses(ScriptProcesses):
                     await on_bytes(stream, data)
         return it.exit_code is not None
 
-    async def stream(
+    async def stream(  # noqa: C901 - one loop that reads from top to bottom
         self, process: KeptProcess, *, deadline: float | None, cancelled: Flag | None = None
     ) -> AsyncGenerator[tuple[StreamType, bytes]]:
         """Read the command's output in the caller's loop until it has ended; `deadline` is a `time.monotonic()`."""
@@ -132,18 +132,15 @@ class KeptProcesses(ScriptProcesses):
         if lane is None:
             return
         while not process.done:
-            pieces = [(stream, self._pull(process, lane, stream)) for stream in STREAMS]
-            for stream, data in pieces:
-                if data:
-                    yield stream, data
+            pieces = self._pieces(process, lane)
+            for piece in pieces:
+                yield piece
             if process.done or _given_up(deadline, cancelled):
                 break
             if lane.eof:
                 self._lost_lane(process, lane)
-            if not any(data for _, data in pieces):
-                await readable(
-                    lane.outputs.values(), _slice(deadline, polling=cancelled is not None)
-                )
+            if not pieces:
+                await readable(lane.watched(), _slice(deadline, polling=cancelled is not None))
         if not process.done:
             return
         if process.codes['stdout'] in {'gone', 'lost'}:
@@ -178,17 +175,16 @@ class KeptProcesses(ScriptProcesses):
         end = min(time.monotonic() + DRAIN, deadline or float('inf'))
         last = time.monotonic()
         while process.codes['stdout'] != 'ready' and not lane.eof:
-            quiet = True
-            for stream in STREAMS:
-                if data := self._pull(process, lane, stream):
-                    quiet = False
-                    last = time.monotonic()
-                    yield stream, data
+            pieces = self._pieces(process, lane)
             now = time.monotonic()
-            if now >= end or (quiet and now >= last + QUIET):
+            if pieces:
+                last = now
+            for piece in pieces:
+                yield piece
+            if now >= end or now >= last + QUIET:
                 break
-            if quiet and process.codes['stdout'] != 'ready':
-                await readable(lane.outputs.values(), min(end, last + QUIET) - now)
+            if not pieces and process.codes['stdout'] != 'ready':
+                await readable(lane.watched(), min(end, last + QUIET) - now)
         self._settle(process, lane)
 
     def _settle(self, process: KeptProcess, lane: Lane) -> None:
@@ -196,6 +192,10 @@ class KeptProcesses(ScriptProcesses):
         process.codes['stdout'] = process.codes['stderr']
         process.lane = None
         self._lanes.give(lane, settling=None if ready else process.mark)
+
+    def _pieces(self, process: KeptProcess, lane: Lane) -> list[tuple[StreamType, bytes]]:
+        """What can be read now."""
+        return [(stream, data) for stream in STREAMS if (data := self._pull(process, lane, stream))]
 
     def _pull(self, process: KeptProcess, lane: Lane, stream: StreamType) -> bytes:
         data, word = lane.take(stream, process.mark)
@@ -423,10 +423,7 @@ class KeptSandbox(PosixShellSandbox):
         """
         mark = new_mark()
         await self._channel.prepare()
-        lane = self._channel.client(
-            self._channel.argv(f'( {script}\n); printf "%s %s\\n" {mark.decode()} $? >&2')
-        )
-        lane.begun = dict.fromkeys(STREAMS, True)
+        lane = self._channel.pour(f'( {script}\n); printf "%s %s\\n" {mark.decode()} $? >&2')
         noise = bytearray()
         word: str | None = None
         view = memoryview(content)
@@ -439,14 +436,14 @@ class KeptSandbox(PosixShellSandbox):
                         break
                     except BrokenPipeError:
                         view = view[:0]
-                if not view and lane.stdin >= 0:
+                if not view and lane.stdin >= 0 and lane.begun['stderr']:
                     os.close(lane.stdin)
                     lane.stdin = -1
                 data, word = lane.take('stderr', mark)
                 noise += data
                 lane.take('stdout', mark)
                 if word is None and not lane.eof:
-                    await readable_or_writable(lane.outputs.values(), lane.stdin if view else -1)
+                    await readable_or_writable(lane.watched(), lane.stdin if view else -1)
         finally:
             self._channel.drop(lane)
         if word is None:

@@ -177,7 +177,9 @@ class ScriptProcesses(Processes):
         if self._pid != os.getpid():  # a forked child has commands, marks and files of its own
             self._begin()
         if self._closed:
-            raise SessionClosed('this session is closed and nothing was run; open a new one to run commands')
+            raise SessionClosed(
+                'this session is closed and nothing was run; open a new one to run commands'
+            )
 
     async def _call(self, script: str, *, timeout: float = 60.0) -> bytes:
         return await self._channel.call(
@@ -469,7 +471,9 @@ class ScriptProcesses(Processes):
     async def send(self, process: Process, data: bytes) -> None:
         it = self._of(process)
         if not it.spawn.stdin or await self._look(it, wait=0):
-            raise InvalidCommand('the command no longer reads its standard input; check_command says whether it still runs')
+            raise InvalidCommand(
+                'the command no longer reads its standard input; check_command says whether it still runs'
+            )
         encoded = base64.b64encode(data).decode('ascii')
         for start in range(0, len(encoded), 40_000):
             await self._call(
