@@ -93,16 +93,24 @@ def _adapter(name: str) -> dict:
         'import': f'{name}_anyshell',
         'floor': re.sub(r'>=([^,]+).*', r'==\1', framework),
         'test': nox.project.dependency_groups(project, 'test'),
+        'peers': project['dependency-groups'].get('peers', []),
     }
 
 
-def _install(session: nox.Session, *adapters: str, lowest: bool = False) -> None:
+PEERS = [name for name in ADAPTERS if _adapter(name)['peers']]
+
+
+def _install(
+    session: nox.Session, *adapters: str, lowest: bool = False, peers: bool = False
+) -> None:
     """Install the wheels of core and of these adapters, with what tests need."""
     wheels = [_wheel(session, 'core')]
     needs = list(TESTING)
     for name in adapters:
         wheels.append(_wheel(session, f'adapters/{name}'))
         needs += _adapter(name)['test']
+        if peers:
+            needs += _adapter(name)['peers']
         if lowest:
             needs.append(_adapter(name)['floor'])
     # A reused environment (nox -r) may hold wheels of the same version with older content.
@@ -232,6 +240,16 @@ def adapter(session: nox.Session, name: str, framework: str) -> None:
 
 
 @nox.session
+@nox.parametrize('name', PEERS, ids=PEERS)
+def peers(session: nox.Session, name: str) -> None:
+    """Test an adapter beside other packages of its framework, whose pins need an environment of their own."""
+    _install(session, name, peers=True)
+    tests = sorted(str(path) for path in ROOT.glob(f'tests/adapters/test_{name}_*.py'))
+    packages = ('anyshell', _adapter(name)['import'])
+    _pytest(session, f'{name}-peers', *tests, packages=packages)
+
+
+@nox.session
 @nox.parametrize('name', ['core', *ADAPTERS], ids=['core', *ADAPTERS])
 def examples(session: nox.Session, name: str) -> None:
     """Run the examples of core and of each framework, and the code in README.md and docs/, with a scripted model."""
@@ -252,9 +270,7 @@ def docs(session: nox.Session) -> None:
     _install(session)
     session.install('mkdocs>=1.6,<2', 'mkdocs-material>=9.6,<10', 'mkdocstrings[python]>=1,<2')
     session.run('mkdocs', 'build', '--strict', '--quiet', env={'NO_MKDOCS_2_WARNING': '1'})
-    session.run(
-        'pytest', 'tests/docs', '--ignore=tests/docs/test_snippets.py', *session.posargs
-    )
+    session.run('pytest', 'tests/docs', '--ignore=tests/docs/test_snippets.py', *session.posargs)
 
 
 @nox.session(default=False)
