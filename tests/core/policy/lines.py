@@ -8,13 +8,146 @@ from collections.abc import Sequence
 NAMES = ('rm', 'ls', 'zap', 'cat', 'git', 'foo', 'a', 'make')
 _QUOTES = ("'", '"', '`', '$(', '${', '\\', '$((', '<(', "$'", '))', ')', '}', ']')
 _SOUP = (
-    *('rm x', 'ls', 'rm', 'zap', 'a', 'A=1', 'A=', 'v[', 'v[0]=', ']', 'a=(', '[[', ']]', '((', '))', '(', ')', '{', '}'),
-    *(' ', ' ', ' ', '\t', '\n', '\n', ';', ';', '&', '&&', '||', '|', '|&', '!', ';;', ';&', '\\\n', '\\\n', '\\', '\\ '),
-    *('#', ' # ', '$', '$$', '$x', '${v}', '${v:-', '${#', '$(', '`', '`', '"', '"', "'", "'", "$'", '$"', '$((', '$[', '<(', '>('),
-    *('>f', '>&2', '2>', '>&-', '<f', '<<E\n', "<<'E'\n", '<<-E\n', '\nE\n', '<<<', '{fd}>', '&>f', '>|f', '2>&1', '<>f'),
-    *('if', 'then', 'else', 'elif', 'fi', 'while', 'until', 'do', 'done', 'for i in', 'for', 'case x in', 'esac', 'x)', 'in'),
-    *('time', 'coproc', 'function f', 'f()', 'f', 'select', 'env', 'xargs', 'sh -c', 'eval', 'command', 'exec', 'nice', 'trap'),
-    *('=', '==', '=~', '+', '*', '?', '[', '~', ',', '{a,b}', '..', '-', '--', '@', '^', '%', ':', '\r', '\f', '\v', 'é', '-c'),
+    *(
+        'rm x',
+        'ls',
+        'rm',
+        'zap',
+        'a',
+        'A=1',
+        'A=',
+        'v[',
+        'v[0]=',
+        ']',
+        'a=(',
+        '[[',
+        ']]',
+        '((',
+        '))',
+        '(',
+        ')',
+        '{',
+        '}',
+    ),
+    *(
+        ' ',
+        ' ',
+        ' ',
+        '\t',
+        '\n',
+        '\n',
+        ';',
+        ';',
+        '&',
+        '&&',
+        '||',
+        '|',
+        '|&',
+        '!',
+        ';;',
+        ';&',
+        '\\\n',
+        '\\\n',
+        '\\',
+        '\\ ',
+    ),
+    *(
+        '#',
+        ' # ',
+        '$',
+        '$$',
+        '$x',
+        '${v}',
+        '${v:-',
+        '${#',
+        '$(',
+        '`',
+        '`',
+        '"',
+        '"',
+        "'",
+        "'",
+        "$'",
+        '$"',
+        '$((',
+        '$[',
+        '<(',
+        '>(',
+    ),
+    *(
+        '>f',
+        '>&2',
+        '2>',
+        '>&-',
+        '<f',
+        '<<E\n',
+        "<<'E'\n",
+        '<<-E\n',
+        '\nE\n',
+        '<<<',
+        '{fd}>',
+        '&>f',
+        '>|f',
+        '2>&1',
+        '<>f',
+    ),
+    *(
+        'if',
+        'then',
+        'else',
+        'elif',
+        'fi',
+        'while',
+        'until',
+        'do',
+        'done',
+        'for i in',
+        'for',
+        'case x in',
+        'esac',
+        'x)',
+        'in',
+    ),
+    *(
+        'time',
+        'coproc',
+        'function f',
+        'f()',
+        'f',
+        'select',
+        'env',
+        'xargs',
+        'sh -c',
+        'eval',
+        'command',
+        'exec',
+        'nice',
+        'trap',
+    ),
+    *(
+        '=',
+        '==',
+        '=~',
+        '+',
+        '*',
+        '?',
+        '[',
+        '~',
+        ',',
+        '{a,b}',
+        '..',
+        '-',
+        '--',
+        '@',
+        '^',
+        '%',
+        ':',
+        '\r',
+        '\f',
+        '\v',
+        'é',
+        '-c',
+    ),
 )
 _WRAPPERS = (
     'env {}', 'env A=1 {}', 'env -i PATH="$PATH" {}', 'env -u HOME {}', 'nice {}', 'nice -n 5 {}', 'nohup {}', 'timeout 5 {}',
@@ -22,7 +155,16 @@ _WRAPPERS = (
     'echo x | xargs {}', 'echo x | xargs -n1 {}', 'echo x | xargs -I% {} %', 'find . -name f -exec {} ;', 'A=1 {}', '>f {}',
     'find . -name f -exec {} {{}} \\;', 'command -p {}', 'env -- {}', 'nice -5 {}', 'timeout --signal=KILL 5 {}', '2>&1 {}',
 )  # fmt: skip
-_CODE = ('sh -c {}', 'bash -c {}', 'eval {}', 'trap {} EXIT', 'bash -ec {}', 'dash -c {}', 'bash <<< {}', 'env bash -c {}')
+_CODE = (
+    'sh -c {}',
+    'bash -c {}',
+    'eval {}',
+    'trap {} EXIT',
+    'bash -ec {}',
+    'dash -c {}',
+    'bash <<< {}',
+    'env bash -c {}',
+)
 
 
 class Grammar:
@@ -62,10 +204,14 @@ class Grammar:
 
     def newline(self) -> str:
         comment = self.pick(('', '', ' # rm c', ' #c \\', " # don't", ' # `', '#x'))
-        return (comment if comment.startswith(' ') or not comment else ' ' + comment) + (self.bodies() or '\n')
+        return (comment if comment.startswith(' ') or not comment else ' ' + comment) + (
+            self.bodies() or '\n'
+        )
 
     def separator(self) -> str:
-        return self.gap() + self.pick((';', ';', ' && ', '||', ' & ', '|', '\n')).replace('\n', self.newline())
+        return self.gap() + self.pick((';', ';', ' && ', '||', ' & ', '|', '\n')).replace(
+            '\n', self.newline()
+        )
 
     def sequence(self, depth: int) -> str:
         parts = [self.pipeline(depth)]
@@ -123,12 +269,28 @@ class Grammar:
                 name = self.pick(_WRAPPERS[:10]).replace('{}', name, 1)
         elif depth > 0 and self.chance(0.08):
             inner = Grammar(self.random.randrange(1 << 30), bash=False).line()
-            return self.pick(_CODE[: 4 if not self.bash else None]).replace('{}', "'" + inner.replace("'", "'\\''") + "'")
+            return self.pick(_CODE[: 4 if not self.bash else None]).replace(
+                '{}', "'" + inner.replace("'", "'\\''") + "'"
+            )
         parts = [name]
         for _ in range(self.random.randint(0, 3)):
             parts += [self.blank(), self.redirect(depth) if self.chance(0.2) else self.word(depth)]
         if self.chance(0.1):
-            parts.insert(0, self.pick(('A=1 ', 'A=', 'A\\\n=b ', 'A=$(zap) ', 'A="x y" ', '>f ', '2>\\\n/dev/null ', 'B=`ls` ')))
+            parts.insert(
+                0,
+                self.pick(
+                    (
+                        'A=1 ',
+                        'A=',
+                        'A\\\n=b ',
+                        'A=$(zap) ',
+                        'A="x y" ',
+                        '>f ',
+                        '2>\\\n/dev/null ',
+                        'B=`ls` ',
+                    )
+                ),
+            )
         return ''.join(parts)
 
     def name(self) -> str:
@@ -142,20 +304,70 @@ class Grammar:
         ))  # fmt: skip
 
     def redirect(self, depth: int) -> str:
-        kind = self.pick(('>f', '> f', '2>&1', '</dev/null', '>>f', '<<', '<<', '<<-', '<<<' if self.bash else '>|f', '>&2', '3<&-', '<>f'))
+        kind = self.pick(
+            (
+                '>f',
+                '> f',
+                '2>&1',
+                '</dev/null',
+                '>>f',
+                '<<',
+                '<<',
+                '<<-',
+                '<<<' if self.bash else '>|f',
+                '>&2',
+                '3<&-',
+                '<>f',
+            )
+        )
         if kind == '<<<':
             return kind + self.gap() + self.word(depth)
         if not kind.startswith('<<'):
             return kind
         quoted = self.chance(0.5)
         end = self.pick(('E', 'EOF', 'X1'))
-        body = self.pick(('rm x\n', "it's\n", '$(rm b)\n', '`rm c`\n', '\\$(rm d)\n', ')\n', 'a \\\nb\n', '\n', '${v:-$(zap)}\n', '"\n', '$((1+1))\n'))
+        body = self.pick(
+            (
+                'rm x\n',
+                "it's\n",
+                '$(rm b)\n',
+                '`rm c`\n',
+                '\\$(rm d)\n',
+                ')\n',
+                'a \\\nb\n',
+                '\n',
+                '${v:-$(zap)}\n',
+                '"\n',
+                '$((1+1))\n',
+            )
+        )
         tab = '\t' if kind == '<<-' and self.chance(0.5) else ''
         self.documents.append(f'{body}{tab}{end}\n')
-        return kind + self.pick(('', ' ')) + (self.pick((f"'{end}'", f'"{end}"', '\\' + end, f'{end[0]}"{end[1:]}"')) if quoted else end)
+        return (
+            kind
+            + self.pick(('', ' '))
+            + (
+                self.pick((f"'{end}'", f'"{end}"', '\\' + end, f'{end[0]}"{end[1:]}"'))
+                if quoted
+                else end
+            )
+        )
 
     def arithmetic(self, depth: int) -> str:
-        return self.pick(('1+1', 'x', '(1)', '2#11', '1<2', f'$({self.inner(depth)})', '1 # 2', 'a[0]', '1 << 2', f'`{self.name()} x`'))
+        return self.pick(
+            (
+                '1+1',
+                'x',
+                '(1)',
+                '2#11',
+                '1<2',
+                f'$({self.inner(depth)})',
+                '1 # 2',
+                'a[0]',
+                '1 << 2',
+                f'`{self.name()} x`',
+            )
+        )
 
     def inner(self, depth: int) -> str:
         """Commands for a substitution, with their here-documents inside."""
@@ -227,7 +439,13 @@ def edited(line: str, other: str, seed: int) -> str:
         elif action == 4:
             line = line[:at] + line[at:end] * 2 + line[end:]
         elif action == 5:
-            line = line[:at] + chosen.choice(_QUOTES) + line[at:end] + chosen.choice(_QUOTES) + line[end:]
+            line = (
+                line[:at]
+                + chosen.choice(_QUOTES)
+                + line[at:end]
+                + chosen.choice(_QUOTES)
+                + line[end:]
+            )
         elif action == 6:
             line = line + chosen.choice(('; ', '\n', ' && ', ' | ', ' ')) + other
         else:

@@ -30,8 +30,12 @@ REAL = ('env', 'nice', 'nohup', 'timeout', 'setsid', 'stdbuf', 'xargs', 'find', 
         'taskset', 'flock', 'chrt', 'setarch', 'linux64', 'prlimit', 'setpriv', 'script', 'unshare', 'printf')  # fmt: skip
 SECONDS = 1.0
 # What the shells say of a program that is not there; it would have run, too.
-_MISSING = re.compile(r'^.*?: (?:line \d+: ([\w./-]+): command not found|\d+: ([\w./-]+): not found)$', re.MULTILINE)
-_NOT_PARSED = re.compile(r'syntax error|[Ss]yntax error|unexpected (?:EOF|token|argument)|conditional (?:binary|unary) operator')
+_MISSING = re.compile(
+    r'^.*?: (?:line \d+: ([\w./-]+): command not found|\d+: ([\w./-]+): not found)$', re.MULTILINE
+)
+_NOT_PARSED = re.compile(
+    r'syntax error|[Ss]yntax error|unexpected (?:EOF|token|argument)|conditional (?:binary|unary) operator'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,9 @@ def run(lines: list[str], *, shell: str, accepted: bool = False) -> list[Run]:
         results += found
         if len(found) < len(batch):
             # The line ended the sandbox (`kill -9 -1`): it is left out, the next one goes on.
-            results.append(Run(frozenset(), finished=False, accepted=None, errors='the sandbox ended'))
+            results.append(
+                Run(frozenset(), finished=False, accepted=None, errors='the sandbox ended')
+            )
     return results
 
 
@@ -118,9 +124,15 @@ def _inside() -> None:
         if accepted:
             # Code that the shell parses only when it gets there, such as back-ticks, fails while the line runs.
             done = subprocess.run(
-                [program, '-n', '-c', argument], capture_output=True, check=False, timeout=10, stdin=subprocess.DEVNULL
+                [program, '-n', '-c', argument],
+                capture_output=True,
+                check=False,
+                timeout=10,
+                stdin=subprocess.DEVNULL,
             )
-            parsed = not (done.returncode or _NOT_PARSED.search(done.stderr.decode(errors='replace') + errors))
+            parsed = not (
+                done.returncode or _NOT_PARSED.search(done.stderr.decode(errors='replace') + errors)
+            )
         programs = {name for name in ran.read_text(errors='replace').split('\n') if name}
         programs |= {(one or two).rsplit('/', 1)[-1] for one, two in _MISSING.findall(errors)}
         out.write(json.dumps([sorted(programs), finished, parsed, errors[-300:]]) + '\n')

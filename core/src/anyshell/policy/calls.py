@@ -147,6 +147,7 @@ class Search:
         self.redirected = False
         self.integers = False
         self._calling: set[tuple[str, bool]] = set()
+        self._read: set[tuple[str, Shell]] = set()
 
     def line(self, command: str) -> None:
         """Walk the line itself."""
@@ -315,10 +316,8 @@ class Search:
                         name, None, situation.via, self.text[slice(*redirect.span)], redirect.span
                     )
                 )
-            if (
-                redirect.descriptor.lstrip('0')
-                or (redirect.operator.startswith(('>', '&'))
-                and not redirect.descriptor)
+            if redirect.descriptor.lstrip('0') or (
+                redirect.operator.startswith(('>', '&')) and not redirect.descriptor
             ):
                 continue
             if redirect.body is not None:
@@ -521,8 +520,11 @@ class Search:
         if name in self.aliased or len(self.aliased) > MAX_DEPTH:
             return
         value, _ = self.aliases[name]
-        self.aliased.add(name)
         code = ' '.join((value.code, *(word.raw for word in words[1:])))
+        if (code, situation.shell) in self._read:
+            return
+        self._read.add((code, situation.shell))
+        self.aliased.add(name)
         self.code(static(code, span, value.raw), situation, by='alias')
         self.aliased.discard(name)
 

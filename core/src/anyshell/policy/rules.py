@@ -277,7 +277,9 @@ def _entries(texts: Sequence[str], option: str) -> tuple[Entry, ...]:
 
 def _excerpt(text: str) -> str:
     text = text.strip()
-    return repr(text if len(text) <= 160 else f'{text[:120]} … {text[-30:]}')  # as much as a sentence bears
+    return repr(
+        text if len(text) <= 160 else f'{text[:120]} … {text[-30:]}'
+    )  # as much as a sentence bears
 
 
 class AskCommands:

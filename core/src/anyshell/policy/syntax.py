@@ -608,7 +608,7 @@ class Reader:
         arithmetic = False
         if self._char(second) == '(':
             inner: list[Part] = []
-            arithmetic = self._arithmetic_end(second, inner, found)
+            arithmetic = self._arithmetic_end(second, inner, found, command=False)
             if arithmetic:
                 self._no_hidden_code(inner, start)
                 parts.append(('n', ''))
@@ -619,6 +619,14 @@ class Reader:
                     self._scan([], [], ')', '(', what='the substitution')
                     close = self.at
                     self._deeper()
+                    inside = self.text[at + 1 : close - 1]
+                    if '\\\n' in inside and ('#' in inside or '<<' in inside):
+                        # bash joins these lines before it knows that they are commands, in comments too.
+                        error = self.fail(
+                            'a line is continued in `$((…); …)` with a comment or a here-document'
+                        )
+                        error.deferred = True
+                        raise error
                     reader = self._inside(at + 1, close - 1)
                     commands = reader.deferred()
                     self._adopt(reader)
@@ -637,10 +645,14 @@ class Reader:
         self.memo[start] = (not arithmetic, self.at, found)
         subs += found
 
-    def _arithmetic_end(self, second: int, parts: list[Part], subs: list[Substitution]) -> bool:
+    def _arithmetic_end(
+        self, second: int, parts: list[Part], subs: list[Substitution], *, command: bool = True
+    ) -> bool:
         """Read from the second `(` of `((`; say whether this is arithmetic, which ends in `))`."""
         self.at = second + 1
         self._scan(parts, subs, ')', '(', what='the arithmetic')
+        if command and self.text.startswith('\\\n', self.at):
+            raise self.fail('a line is continued behind a `)` of `((`')
         if self._peek() != ')':
             return False
         self.at += 1
@@ -663,7 +675,8 @@ class Reader:
                 raise self.fail(f'`${{!` {_BASH_ONLY}', start)
         at = self._skip(self.at)
         name = self._name(at)
-        if not name and (char := self._char(at)) in _SPECIAL_PARAMETERS and char:
+        opens = self._char(at) == '$' and self._char(self._skip(at + 1)) in {'{', '('}
+        if not name and (char := self._char(at)) in _SPECIAL_PARAMETERS and char and not opens:
             name = char
             self.at = at + 1
             if char == '$' and self._char(self.at) == '$':
@@ -1091,22 +1104,13 @@ class Reader:
     def _pipeline(self) -> Pipeline:
         self._deeper()
         start = self._skip(self.at)
-        first = -1
         pipeline = Pipeline([], self._prefixes())
         if start == self.opening and pipeline.keywords[:1] == ['time'] and self.bash:
-            # Right behind `$(`, bash 5.2 takes `time` for a program at first: only a simple command is read the same way.
-            if self._peek() == '(' or self._keyword() not in {'', '[[', 'coproc'}:
-                raise self.fail('`time` right behind `$(` times only simple commands')
-            self.strict = True
-            first = self.at
+            self._read_as_words()
         if pipeline.keywords and self._ends_command():
             self.depth -= 1
             return pipeline
         pipeline.commands.append(self._command(first=True))
-        if first >= 0:
-            self.strict = False
-            if not isinstance(pipeline.commands[0], Simple) and re.search(r'[(){}]', self.text[first : self.at]):
-                raise self.fail('`time` right behind `$(` times only simple commands', first)
         while self._blanks() == '|' and self._ahead('||') < 0:
             start = self.at
             self.at += 1
@@ -1121,6 +1125,39 @@ class Reader:
             pipeline.commands.append(self._command(first=False))
         self.depth -= 1
         return pipeline
+
+    def _read_as_words(self) -> None:
+        """Make sure that `time` right behind `$(` is read in one way.
+
+        There bash 5.2 takes `time` for a program first, so that what follows must be words, and for the keyword when it
+        runs the substitution. What it can't read the first time it drops, and goes on with the next line.
+        """
+        if self._peek() != '(' and not self._keyword():
+            self.strict = True
+            return
+        state = (
+            self.at,
+            self.depth,
+            self.pending[:],
+            len(self.operators),
+            len(self.hidden),
+            len(self.assigned),
+        )
+        self.strict, self.opening = True, -1
+        try:
+            self._simple()
+            if (
+                any(self._take(operator) for operator in ('&&', '||', '|&', '|', ';', '&'))
+                or self._peek() == '\n'
+            ):
+                self._list(')', needed=True)
+            understood = self._peek() == ')'
+        except NotUnderstood:
+            understood = False
+        if not understood:
+            raise self.fail('`time` right behind `$(` times only simple commands', state[0])
+        self.at, self.depth, self.pending = state[:3]
+        del self.operators[state[3] :], self.hidden[state[4] :], self.assigned[state[5] :]
 
     def _ends_command(self) -> bool:
         char = self._blanks()
@@ -1512,6 +1549,8 @@ class Reader:
                     self._redirect('', begin, redirects)
                     continue
                 if char == '&':
+                    if not self.bash and self._char(self.at + 1) == '>':
+                        raise self.fail(f'`&>` {_BASH_ONLY}')
                     break
             word = self._word(
                 first=not words and not strict,
@@ -1529,6 +1568,9 @@ class Reader:
                 strict = strict or bool(assignments)
                 continue
             if not words:
+                if redirects and self.closer and word.raw in _RESERVED:
+                    # bash 5.2 writes the commands of `$(…)` anew, with redirections last: the word becomes a keyword.
+                    raise self.fail(f'`{word.raw}` behind a redirection is read in two ways', begin)
                 if strict and _SUBSCRIPTED.match(word.raw):
                     raise self.fail('a `[` behind a redirection is read in different ways', begin)
                 assigning = word.raw in _ASSIGNING and not strict

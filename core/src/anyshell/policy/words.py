@@ -23,9 +23,9 @@ UNKNOWN = '\uf8ff'
 
 _GLOB = re.compile(r'[*?]|\[.*\]|[@+!]\(', re.DOTALL)
 _PLAIN = re.compile(r'[\w./:@%+=,^#!-]*')
-_BRACE = re.compile(r'\{.*(?:,|\.\.).*\}', re.DOTALL)
 _SEQUENCE = re.compile(r'(-?\d{1,9}|[A-Za-z])\.\.(-?\d{1,9}|[A-Za-z])(?:\.\.(-?\d{1,9}))?')
 _MAX_FIELDS = 4096
+_MAX_BRACES = 40
 
 
 @dataclass(slots=True)
@@ -87,8 +87,11 @@ class Word:
     @property
     def braces(self) -> bool:
         """Whether the shell may expand braces in the word."""
+        if not any(kind == 'u' and '{' in text for kind, text in self.parts):
+            return False
         marked = ''.join(text if kind == 'u' else '\0' for kind, text in self.parts)
-        return '{' in marked and _BRACE.search(marked) is not None
+        first, last = marked.index('{'), marked.rfind('}')
+        return marked.find(',', first, last) > 0 or marked.find('..', first, last) > 0
 
     @property
     def one_field(self) -> bool:
@@ -155,7 +158,7 @@ def fields(word: Word) -> list[Word]:
     text = ''
     for index, (kind, part) in enumerate(word.parts):
         text += part if kind == 'u' else chr(0xF0000 + index)
-    if len(word.parts) > 0xFFF0:
+    if text.count('{') > _MAX_BRACES or len(text) > _MAX_FIELDS or len(word.parts) > _MAX_FIELDS:
         return [unknown(word.span, word.raw)]
     try:
         texts = list(_expand(text, [0]))
