@@ -1,13 +1,15 @@
 """Commands end with everything that they started, however that came to be and whoever ends them."""
 
 import asyncio
+import contextlib
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from anyshell import LocalSandbox
+from anyshell import LocalSandbox, SessionClosed, run_sync
 
 DAEMON = """
     import os, sys
@@ -303,3 +305,46 @@ def _descriptors() -> list[str]:
         except OSError:
             continue
     return sorted(found)
+
+
+async def test_a_kernel_without_process_descriptors_will_do(shell, sleeper, monkeypatch) -> None:
+    def refuse(*_arguments) -> int:
+        raise OSError(38, 'Function not implemented')
+
+    monkeypatch.setattr(os, 'pidfd_open', refuse)
+    async with shell(kill_grace=0.2) as session:
+        result = await session.run('echo hi; exit 3')
+        timed_out = await session.run(f'setsid {sleeper.command} & {sleeper.command}', timeout=1)
+        await session.run(f'setsid {sleeper.command} >/dev/null 2>&1 &')
+        await session.start_command('echo job; exit 4')
+        reply = await session.tools[2].call({'command_id': 'j1', 'wait_seconds': 20})
+
+        assert (result.stdout, result.exit_code, timed_out.timed_out) == ('hi\n', 3, 1.0)
+        assert reply.text == '[status: finished]\n[exit code: 4]\n[stdout]\njob\n'
+        assert len(await sleeper.started()) == 1
+
+    assert sleeper.pids == []
+
+
+def test_a_session_that_closes_while_other_threads_start_commands_leaves_none(
+    shell, sleeper, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
+
+    def work(session) -> None:
+        while not session.closed:
+            with contextlib.suppress(SessionClosed):
+                run_sync(session.start_command(sleeper.command))
+
+    for round_ in range(15):
+        session = shell(kill_grace=0.1, persist_cwd=True)
+        threads = [threading.Thread(target=work, args=(session,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.01 * (round_ % 5))
+        session.close()
+        for thread in threads:
+            thread.join(30)
+
+    assert sleeper.pids == []
+    assert os.listdir(tmp_path) == []

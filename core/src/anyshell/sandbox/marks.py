@@ -122,18 +122,29 @@ def _signal(pid: int, low: int, high: int, number: int) -> bool:
     """Signal a process, but not one that took its number since we looked."""
     try:
         descriptor = os.pidfd_open(pid)
-    except OSError:
+    except ProcessLookupError:
         return False
+    except (
+        AttributeError,
+        OSError,
+    ):  # a kernel before 5.3 or one that forbids it, or no descriptor is left
+        descriptor = -1
     try:
         if not low <= _mark(str(pid)) < high:
             return False
-        signal.pidfd_send_signal(descriptor, number)
+        _send(pid, descriptor, number)
         if number == signal.SIGTERM:
-            signal.pidfd_send_signal(
-                descriptor, signal.SIGCONT
-            )  # a stopped process acts on nothing else
+            _send(pid, descriptor, signal.SIGCONT)  # a stopped process acts on nothing else
     except OSError:  # it has just ended, or is another user's
         return False
     finally:
-        os.close(descriptor)
+        if descriptor >= 0:
+            os.close(descriptor)
     return True
+
+
+def _send(pid: int, descriptor: int, number: int) -> None:
+    if descriptor >= 0:
+        signal.pidfd_send_signal(descriptor, number)
+    else:
+        os.kill(pid, number)

@@ -182,6 +182,7 @@ class LocalProcesses(Processes):
     def _private(self) -> str:
         with self._lock:
             if not os.path.isdir(self._directory):  # not yet, or no more: `rm -rf /tmp/*` happens
+                self._enter()
                 try:
                     self._directory = tempfile.mkdtemp(prefix='anyshell-')
                 except OSError as error:
@@ -216,12 +217,18 @@ class LocalProcesses(Processes):
         if number == marks.COMMANDS_PER_OWNER:
             msg = f'one session runs at most {number - 1} commands; open a new one'
             raise SandboxError(msg)
+        watcher = Watcher.get()  # a new one when somebody has killed it
         if self._finalizer is None:
-            Watcher.get().own(self._owner, self._directory)
+            watcher.own(self._owner, self._directory)
             self._finalizer = weakref.finalize(self, _abandon, self._owner, self._pid)
+            self._finalizer.atexit = False  # then the watcher sees that this process has ended
         self._used = True
         process = self._popen(number, spawn)
         self._processes[number] = process
+        if self._closed:  # by another thread, which may have looked before this command was there
+            await self.terminate(process, grace=0)
+            _close_descriptors(process)
+            self._enter()
         return process
 
     def _popen(self, number: int, spawn: Spawn) -> LocalProcess:
@@ -640,8 +647,9 @@ class LocalProcesses(Processes):
     def _remove(self) -> None:
         if self._finalizer is not None:
             self._finalizer.detach()
-        if self._directory:
-            shutil.rmtree(self._directory, ignore_errors=True)
+        with self._lock:  # another thread may be making the directory
+            if self._directory:
+                shutil.rmtree(self._directory, ignore_errors=True)
         if self._used or self._directory:
             Watcher.get().disown(self._owner)
 
