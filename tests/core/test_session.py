@@ -359,6 +359,38 @@ async def test_the_audit_hook_sees_verdict_and_result_of_what_ran(shell) -> None
     assert (seen[1][1].command, seen[1][1].job_id, len(seen)) == ('true', 'j1', 2)
 
 
+@pytest.mark.parametrize('how', ['cancelled', 'failed'])
+async def test_the_audit_hook_sees_what_ran_though_nobody_got_its_result(how, shell) -> None:
+    seen: list[tuple[Verdict, CommandResult | None]] = []
+    up = asyncio.Event()
+
+    def take(_chunk) -> None:
+        up.set()
+        if how == 'failed':
+            raise LookupError
+
+    async with shell(on_command=lambda *facts: seen.append(facts), cwd='/') as session:
+        call = asyncio.create_task(session.run('echo up; sleep 86400', on_output=take))
+        await asyncio.wait_for(up.wait(), 20)
+        call.cancel()
+        await asyncio.wait({call})
+
+    ran = CommandResult(
+        command='echo up; sleep 86400', exit_code=None, cancelled=True, cwd='/', decision='allow'
+    )
+    assert seen == [(Verdict(Decision.ALLOW), ran)]
+
+
+async def test_the_audit_hook_sees_what_could_not_run(shell, tmp_path) -> None:
+    seen: list[tuple[Verdict, CommandResult | None]] = []
+    options = {'on_command': lambda *facts: seen.append(facts), 'cwd': tmp_path / 'gone'}
+    async with shell(**options) as session:
+        await session.run_command('true')
+        await session.start_command('true')
+
+    assert seen == [(Verdict(Decision.ALLOW), None)] * 2
+
+
 async def test_the_audit_hook_sees_what_was_denied() -> None:
     seen: list[tuple[Verdict, CommandResult | None]] = []
     policy = Fixed(Decision.DENY)

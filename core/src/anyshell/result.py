@@ -16,7 +16,7 @@ class CommandResult:
         stderr: The last `max_output_chars` characters of standard error.
         truncated: Whether a stream was longer than what is kept here.
         timed_out: The limit in seconds when that has passed, else `None`.
-        cancelled: Whether the caller's `cancelled` event ended it.
+        cancelled: Whether the caller's `cancelled` event ended it, or for the audit hook the end of the caller's task.
         duration: Seconds from the start to the end, or to now.
         cwd: The directory it started in.
         job_id: The ID of the background command that it is or has become, or under which output that was cut can be read.

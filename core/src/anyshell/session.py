@@ -28,6 +28,7 @@ from anyshell.jobs import Jobs, Turns
 from anyshell.options import ShellOptions
 from anyshell.policy import Decision, Verdict
 from anyshell.replies import Replies
+from anyshell.result import CommandResult
 from anyshell.sandbox.base import Spawn
 from anyshell.sandbox.local import LocalSandbox
 from anyshell.synchronous import run_sync
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from anyshell.policy import Policy
-    from anyshell.result import CommandResult
     from anyshell.sandbox.base import Sandbox, Shell, StreamChunk
 
 logger = logging.getLogger('anyshell')
@@ -198,7 +198,7 @@ class ShellSession:
         async with _worded() as failed:
             if not isinstance(arguments, StartCommandArgumentsFull):
                 verdict, spawn = await self._prepare(arguments.command, call, None)
-                with self._back_to_the_first():
+                with self._failing(verdict, spawn):
                     result = await self._jobs.start(spawn, call_id=call.call_id)
             else:
                 ready = (
@@ -209,7 +209,7 @@ class ShellSession:
                 seconds = self._seconds('ready_timeout', arguments.ready_timeout)
                 verdict, spawn = await self._prepare(arguments.command, call, arguments.workdir)
                 spawn = replace(spawn, stdin=arguments.stdin)
-                with self._back_to_the_first():
+                with self._failing(verdict, spawn):
                     result = await self._jobs.start(
                         spawn, call_id=call.call_id, ready=ready, ready_timeout=seconds
                     )
@@ -282,15 +282,18 @@ class ShellSession:
             async with self._turns.turn():
                 spawn = replace(spawn, cwd=await self._directory.start())
                 name, preamble = await self._directory.recorder(spawn.shell)
-                result = await self._execute(replace(spawn, preamble=preamble), seconds, call)
+                spawn = replace(spawn, preamble=preamble)
+                result = await self._execute(verdict, spawn, seconds, call)
                 if result.exit_code == 0:
                     await self._directory.follow(name)
         else:
-            result = await self._execute(spawn, seconds, call)
+            result = await self._execute(verdict, spawn, seconds, call)
         return self._audit(verdict, result)
 
-    async def _execute(self, spawn: Spawn, seconds: float, call: Call) -> CommandResult:
-        with self._back_to_the_first():
+    async def _execute(
+        self, verdict: Verdict, spawn: Spawn, seconds: float, call: Call
+    ) -> CommandResult:
+        with self._failing(verdict, spawn):
             return await self._jobs.run(
                 spawn,
                 timeout=seconds,
@@ -328,8 +331,7 @@ class ShellSession:
                 raise ApprovalRequired(verdict)
         if verdict.decision is Decision.DENY:
             logger.info('a command was denied (rule %s)', verdict.rule)
-            if self.options.on_command is not None:
-                self.options.on_command(verdict, None)
+            self._hear(verdict, None)
             raise CommandDenied(verdict)
         return verdict
 
@@ -366,16 +368,33 @@ class ShellSession:
         return float(seconds if most is None else min(seconds, most))
 
     @contextmanager
-    def _back_to_the_first(self) -> Generator[None]:
-        """When the directory has gone, the next command starts in the first one, and the error says so."""
+    def _failing(self, verdict: Verdict, spawn: Spawn) -> Generator[None]:
+        """Look after a command that comes back without a result: the audit hears of it.
+
+        When its directory has gone, the next command starts in the first one, and the error says so.
+        """
         try:
             yield
-        except WorkingDirectoryGone as error:
+        except (CommandError, SandboxError, SessionClosed) as error:
+            self._hear(verdict, None)
+            if not isinstance(error, WorkingDirectoryGone):
+                raise
             if self._directory.reset():
                 after = f'The next command starts in {self.cwd!r}'
             else:
                 after = 'It has to be made first, outside this tool'
             raise WorkingDirectoryGone(f'{error}. {after}') from error
+        except BaseException:  # cancelled, or an error in `on_output`: it ran all the same
+            ran = CommandResult(
+                command=spawn.line,
+                exit_code=None,
+                cancelled=True,
+                cwd=spawn.cwd,
+                decision=verdict.decision.name.lower(),
+                rule=verdict.rule,
+            )
+            self._hear(verdict, ran)
+            raise
 
     def _audit(self, verdict: Verdict, result: CommandResult) -> CommandResult:
         result = replace(result, decision=verdict.decision.name.lower(), rule=verdict.rule)
@@ -386,9 +405,12 @@ class ShellSession:
             result.timed_out is not None,
             result.job_id,
         )
+        self._hear(verdict, result)
+        return result
+
+    def _hear(self, verdict: Verdict, result: CommandResult | None) -> None:
         if self.options.on_command is not None:
             self.options.on_command(verdict, result)
-        return result
 
     def _open(self) -> None:
         if self._pid != os.getpid():
