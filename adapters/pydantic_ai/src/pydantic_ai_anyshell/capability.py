@@ -28,6 +28,7 @@ from pydantic_core import core_schema
 import anyshell
 from anyshell import (
     CommandDenied,
+    OptionError,
     Policy,
     Sandbox,
     Sessions,
@@ -36,6 +37,7 @@ from anyshell import (
     ShellSession,
     StreamChunk,
 )
+from pydantic_ai_anyshell.workspace import WORKSPACE, WorkspaceSandbox
 
 ENDLESS = 1_000_000
 """The retry budget of the tools. A denial is a `ModelRetry`, and at the framework's own budget of one the second denial
@@ -70,11 +72,13 @@ class Shell(ShellOptions, AbstractCapability[AgentDepsT]):
         policy: Judges commands instead of the policy that the settings describe.
         session: A session of yours to use instead of one for each run: directory and jobs then outlive a run. It has
             its own settings, sandbox and policy, and is yours to close.
+        workspace: Whether commands run in the workspace that the run has, of another capability; `cwd` is then inside it.
     """
 
     sandbox: Annotated[Sandbox | None, LIVE_OBJECT] = None
     policy: Annotated[Policy | None, LIVE_OBJECT] = None  # pyright: ignore[reportIncompatibleMethodOverride]  (`ShellOptions` has a method of that name; `options` has it too)
     session: Annotated[ShellSession | None, LIVE_OBJECT] = None
+    workspace: bool = False
     _sessions: Sessions = field(init=False, repr=False, compare=False)
     _asked: set[str | None] = field(init=False, repr=False, compare=False)
 
@@ -85,10 +89,12 @@ class Shell(ShellOptions, AbstractCapability[AgentDepsT]):
             for setting in fields(ShellOptions)
             if (value := getattr(self, setting.name)) != setting.default
         }
+        if self.workspace and self.sandbox is not None:
+            raise OptionError('workspace', self.workspace, 'False beside a sandbox')
         self._sessions = Sessions(
             cast('ShellKeywords', given),
             session=self.session,
-            sandbox=self.sandbox,
+            sandbox=WorkspaceSandbox() if self.workspace else self.sandbox,
             policy=self.policy,
         )
         self._asked = set()
@@ -99,6 +105,7 @@ class Shell(ShellOptions, AbstractCapability[AgentDepsT]):
 
     def _tool(self, tool: anyshell.Tool) -> Tool[AgentDepsT]:
         async def call(ctx: RunContext[AgentDepsT], /, **arguments: Any) -> ToolReturn:
+            self._enter(ctx)
             session = self._sessions.of(ctx.run_id, thread=ctx.conversation_id)
             own = next(own for own in session.tools if own.name == tool.name)
             # IDs of calls are the provider's: some count from 0 in every answer.
@@ -137,11 +144,17 @@ class Shell(ShellOptions, AbstractCapability[AgentDepsT]):
             paused = isinstance(result.output, DeferredToolRequests)
             return result
         finally:
-            await self._end(ctx.run_id, paused)
+            await self._end(ctx, paused)
 
-    async def _end(self, run: str | None, paused: bool) -> None:  # noqa: FBT001  (a callback of two classes here)
-        self._asked.discard(run)
-        if run is not None and (session := self._sessions.end(run, paused=paused)) is not None:
+    def _enter(self, ctx: RunContext[AgentDepsT]) -> None:
+        if self.workspace:
+            WORKSPACE.set(ctx.workspace)
+
+    async def _end(self, ctx: RunContext[AgentDepsT], paused: bool) -> None:  # noqa: FBT001  (a callback)
+        self._asked.discard(ctx.run_id)
+        session = None if ctx.run_id is None else self._sessions.end(ctx.run_id, paused=paused)
+        if session is not None:
+            self._enter(ctx)
             await session.aclose()
 
     async def aclose(self) -> None:
@@ -165,16 +178,16 @@ class ShellToolset(FunctionToolset[AgentDepsT]):
         tools: Sequence[Tool[AgentDepsT]],
         name: str,
         asked: set[str | None],
-        end: Callable[[str | None, bool], Awaitable[None]],
+        end: Callable[[RunContext[AgentDepsT], bool], Awaitable[None]],
     ) -> None:
         super().__init__(tools, id=name)
         self.asked = asked
         self.end = end
-        self.run: str | None = None
+        self.ctx: RunContext[AgentDepsT] | None = None
 
     async def for_run(self, ctx: RunContext[AgentDepsT]) -> ShellToolset[AgentDepsT]:
         mine = copy.copy(self)
-        mine.run = ctx.run_id
+        mine.ctx = ctx
         return mine
 
     async def for_run_step(self, ctx: RunContext[AgentDepsT]) -> ShellToolset[AgentDepsT]:
@@ -183,7 +196,8 @@ class ShellToolset(FunctionToolset[AgentDepsT]):
 
     async def __aexit__(self, *args: object) -> None:
         # With the capability its `wrap_run`, which knows the run's output, came first, and nothing is left to end.
-        await self.end(self.run, self.run in self.asked)
+        if self.ctx is not None:
+            await self.end(self.ctx, self.ctx.run_id in self.asked)
 
 
 def _emitter(ctx: RunContext[Any]) -> Callable[[StreamChunk], Awaitable[None]]:

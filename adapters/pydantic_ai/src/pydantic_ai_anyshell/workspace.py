@@ -1,11 +1,13 @@
-"""Our sandboxes as the workspace of a run, which the tools and capabilities of others work in."""
+"""Our sandboxes as the workspace of a run, for the tools of others; and the other way round, a workspace as sandbox."""
 
 from __future__ import annotations
 
 import posixpath
 import shlex
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import uuid4
 
 from pydantic_ai import RunContext
@@ -13,6 +15,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.tools import AgentDepsT
 from pydantic_ai.workspaces import (
     CommandResult,
+    Workspace,
     WorkspaceBackend,
     WorkspaceCommand,
     WorkspaceOutputLimitError,
@@ -23,11 +26,16 @@ from pydantic_ai.workspaces import (
 from pydantic_ai.workspaces.protocol import validate_timeout
 
 from anyshell import (
+    ExecutionResult,
+    PosixShellSandbox,
     Sandbox,
     SandboxError,
     SandboxTimeoutError,
+    SandboxUnavailable,
     SessionClosed,
+    StreamChunk,
     WorkingDirectoryGone,
+    validate_env_keys,
 )
 
 PROVIDER = 'anyshell'
@@ -121,3 +129,39 @@ class SandboxEnvironment(AbstractCapability[AgentDepsT]):
     ) -> WorkspaceBackend | None:
         backend = SandboxWorkspace(self.sandbox, name=self.name)
         return backend if ref is None or ref == backend.ref else None
+
+
+WORKSPACE: ContextVar[Workspace] = ContextVar('anyshell_workspace')
+"""The workspace of the run that a call is part of."""
+
+
+class WorkspaceSandbox(PosixShellSandbox):
+    """The workspace of the current run, whatever provides it, as the sandbox of `Shell(workspace=True)`.
+
+    A workspace gives a command's output when it has ended, so nothing is shown while it runs.
+    """
+
+    async def execute_streaming(
+        self,
+        command: str,
+        *,
+        timeout: float | None = None,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        **_: Any,
+    ) -> AsyncGenerator[StreamChunk | ExecutionResult, None]:
+        validate_env_keys(env or {})
+        if cwd is not None:
+            command = f'cd -- {shlex.quote(cwd)} || exit\n{command}'
+        try:
+            run = WORKSPACE.get().run
+            result = await run(command, shell=True, env=env, timeout=timeout)  # noqa: S604  (what a shell is for)
+        except WorkspaceTimeoutError as error:
+            raise SandboxTimeoutError(timeout, error.stdout, error.stderr) from error
+        except WorkspaceUnavailableError as error:
+            raise SandboxUnavailable(str(error)) from error
+        if result.stdout:
+            yield StreamChunk(result.stdout, 'stdout')
+        if result.stderr:
+            yield StreamChunk(result.stderr, 'stderr')
+        yield ExecutionResult(result.exit_code, result.stdout, result.stderr)
