@@ -183,39 +183,27 @@ def test_ssh_has_to_be_openssh(programs):
     assert places.ssh().works
 
 
-V1 = '4:memory:/a/b\n3:pids:/\n1:name=systemd:/\n0::/\n'
-MOUNTS_V1 = (
-    '30 24 0:26 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory\n'
-    '31 24 0:27 / /sys/fs/cgroup/pids rw,relatime shared:10 - cgroup cgroup rw,pids\n'
-)
-MOUNT_V2 = '29 23 0:25 {root} /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n'
+@pytest.mark.parametrize(('kind', 'works'), [('cgroup v2', True), ('cgroup v1', True), ('none', False)])  # fmt: skip
+def test_group_is_tried_and_removed(monkeypatch, kind, works):
+    made = []
 
+    class Group:
+        def __init__(self, *, memory, pids):
+            self.kind, self.limits, self.removed = kind, (memory, pids), False
+            made.append(self)
 
-@pytest.mark.parametrize(
-    ('membership', 'mounts', 'expected'),
-    [
-        (V1, MOUNTS_V1, {'cgroups v1': ['/sys/fs/cgroup/memory/a/b', '/sys/fs/cgroup/pids']}),
-        ('0::/user.slice/x\n', MOUNT_V2.format(root='/'), {'cgroups v2': ['/sys/fs/cgroup/user.slice/x']}),
-        # A container whose mount begins at its own group, and one that is shown the host's path.
-        ('0::/docker/c/y\n', MOUNT_V2.format(root='/docker/c'), {'cgroups v2': ['/sys/fs/cgroup/y']}),
-        ('0::/../../z\n', MOUNT_V2.format(root='/docker/c'), {'cgroups v2': ['/sys/fs/cgroup']}),
-        ('3:pids:/\n', MOUNTS_V1, {}),
-        ('', 'nonsense\n', {}),
-    ],
-)  # fmt: skip
-def test_groups_are_made_below_one_s_own(membership, mounts, expected):
-    assert places.group_places(membership, mounts) == expected
+        def remove(self):
+            self.removed = True
 
+    monkeypatch.setattr(places, 'Group', Group)
+    monkeypatch.setattr(sys, 'platform', 'linux')
 
-def test_group_that_can_not_be_made_says_why(tmp_path):
-    assert (
-        places._refused(str(tmp_path / 'nonesuch'), 'cgroups v2')
-        == 'no group can be made (No such file or directory)'
-    )
-    assert places._refused(str(tmp_path), 'cgroups v2').startswith(
-        'the controllers memory and pids are not delegated'
-    )
-    assert os.listdir(tmp_path) == []
+    check = places.cgroups()
+
+    assert check.works is works
+    assert [group.removed for group in made] == [True]
+    assert all(made[0].limits)
+    assert works or ('not for root' in check.found and '/sys/fs/cgroup' in check.fix)
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,7 @@ from anyshell import (
     interruptible,
 )
 from anyshell.policy.file import load
-from anyshell.sandbox import watch
-from anyshell.sandbox.docker import DockerSandbox
-from anyshell.sandbox.ssh import SshSandbox
+from anyshell.sandbox import BubblewrapSandbox, DockerSandbox, SshSandbox, watch
 
 SECRET = 'hunter2-of-this-test'  # noqa: S105 - nobody's
 Provoke = Callable[[Path, pytest.MonkeyPatch], Awaitable[str]]
@@ -253,6 +251,21 @@ def without_python(home: Path) -> None:
         watch._start_watcher(0)
 
 
+async def without_bubblewrap(home: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv('PATH', str(home))
+        await in_a_sandbox(BubblewrapSandbox(cwd=home), 'true')
+
+
+async def refused_by_ssh(home: Path) -> None:
+    program = home / 'ssh'
+    program.write_text('#!/bin/sh\necho "web: Permission denied (publickey)." >&2\nexit 255\n')
+    program.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv('PATH', f'{home}:{os.environ["PATH"]}')
+        await in_a_sandbox(SshSandbox('web'), 'true')
+
+
 def in_another_thread(home: Path) -> None:
     del home
     found: list[BaseException] = []
@@ -296,6 +309,9 @@ DEVELOPER = [
     Row('Python that does not start', SandboxUnavailable, raised(lambda _: watch._start_watcher(0), executable='/nonesuch/of/this/host'), 'the watcher process could not be started', 'No such file or directory', '"anyshell doctor"'),
     Row('no docker', SandboxUnavailable, raised(lambda _: in_a_sandbox(DockerSandbox('web', program='nonesuch-docker'), 'true')), 'nonesuch-docker is not installed', 'on PATH', 'install it, or name another client with program='),
     Row('no engine', SandboxUnavailable, raised(lambda _: in_a_sandbox(DockerSandbox('web', program='false'), 'true')), 'false does not answer', 'Start its engine', '"anyshell doctor" says more'),
+    Row('host refuses', SandboxUnavailable, raised(refused_by_ssh), "the host 'web' can not be used", 'check', 'ssh says: web: Permission denied (publickey).'),
+    Row('no bubblewrap', SandboxUnavailable, raised(without_bubblewrap), 'bwrap is not installed', 'on PATH', 'install the package bubblewrap'),
+    Row('everything writable', ValueError, raised(lambda _: BubblewrapSandbox(cwd='/')), 'cwd="/"', 'would make the whole machine writable', 'name the directory to work in'),
     Row('no container', ValueError, raised(lambda _: DockerSandbox()), 'DockerSandbox needs either', 'container=', 'image='),
     Row('unsafe ssh option', ValueError, raised(lambda _: SshSandbox('host', ssh_options=['ProxyCommand=x'])), 'SSH option "ProxyCommand" is not allowed.', '', 'Set allow_unsafe_ssh_options=True to bypass.'),
     Row('time is up', SandboxTimeoutError, raised(lambda home: in_a_sandbox(LocalSandbox(cwd=home), 'sleep 60', timeout=0.2)), 'Execution timed out after 0.2 seconds', '', ''),

@@ -6,11 +6,14 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 
-from anyshell.command_line.checks import Answer, Check, ask
+from anyshell.command_line.checks import SECONDS, Answer, Check, ask
+from anyshell.errors import AnyshellError, SandboxError
+from anyshell.sandbox import BubblewrapSandbox, Sandbox
+from anyshell.sandbox.cgroups import ROOT, Group
+from anyshell.synchronous import run_sync
 
-_STARTED = ('--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc', '--die-with-parent')
-_NAMESPACES = ('--unshare-pid', '--unshare-ipc', '--unshare-net')
 _UNSHARE = """
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)
@@ -20,22 +23,35 @@ _NO_LINUX = 'only Linux has it'
 
 
 def bubblewrap() -> Check:
-    """Whether `bwrap` is there and may make namespaces, which in many containers it may not."""
+    """Whether a `BubblewrapSandbox` starts, which in many containers it may not."""
     program = shutil.which('bwrap')
+    if not sys.platform.startswith('linux'):
+        return _gap('bubblewrap', _NO_LINUX, 'use DockerSandbox or SshSandbox')
     if program is None:
         fix = (
             'install bubblewrap: apt install bubblewrap, dnf install bubblewrap, apk add bubblewrap'
         )
-        if not sys.platform.startswith('linux'):
-            fix = f'{_NO_LINUX}; use DockerSandbox'
         return _gap('bubblewrap', 'there is no bwrap on PATH', fix)
     release = ask(program, '--version').first_line
-    answer = ask(program, *_STARTED, *_NAMESPACES, '/bin/sh', '-c', 'echo started')
-    if answer.code == 0 and answer.first_line == 'started':
-        found = f'{release} ({program}) starts, with PID, IPC and network namespaces of its own'
-        return _works('bubblewrap', found)
-    found = f'{release} ({program}) does not start: {_said(answer)}'
-    return _gap('bubblewrap', found, _namespace_fix(answer.output))
+    with tempfile.TemporaryDirectory(prefix='anyshell-doctor-') as folder:
+        try:
+            run_sync(_start(BubblewrapSandbox(cwd=folder)))
+        except (AnyshellError, OSError) as error:
+            return _gap(
+                'bubblewrap',
+                f'{release} ({program}) does not start: {error}',
+                _namespace_fix(str(error)),
+            )
+    return _works(
+        'bubblewrap', f'{release} ({program}) starts, with namespaces and a /tmp of its own'
+    )
+
+
+async def _start(sandbox: Sandbox) -> None:
+    async with sandbox:
+        result = await sandbox.execute('echo started', timeout=SECONDS)
+    if result.stdout != 'started\n':
+        raise SandboxError(result.stderr.strip() or f'exit code {result.exit_code}')
 
 
 def user_namespaces() -> Check:
@@ -54,89 +70,25 @@ def user_namespaces() -> Check:
 
 
 def cgroups() -> Check:
-    """Whether limits on memory and processes can be enforced by a group, which binds root too."""
+    """Whether limits on memory and processes can be enforced by a group, which binds root and all processes together."""
     if not sys.platform.startswith('linux'):
         return _gap('cgroups', _NO_LINUX, 'use DockerSandbox, whose engine has limits of its own')
+    group = Group(memory=64 << 20, pids=16)  # nobody enters it
     try:
-        with open('/proc/self/cgroup', encoding='utf-8', errors='surrogateescape') as file:
-            membership = file.read()
-        with open('/proc/self/mountinfo', encoding='utf-8', errors='surrogateescape') as file:
-            mounts = file.read()
-    except OSError as error:
-        return _gap('cgroups', f'/proc can not be read ({error.strerror})', 'mount /proc')
-    reasons: list[str] = []
-    for kind, places in group_places(membership, mounts).items():
-        refused = next((why for place in places if (why := _refused(place, kind))), None)
-        if refused is None:
-            return _works(
-                'cgroups', f'{kind}: a group with limits on memory and processes can be made'
-            )
-        reasons.append(f'{kind}: {refused}')
+        if group.kind != 'none':
+            found = f'{group.kind}: a group with limits on memory and processes can be made'
+            return _works('cgroups', found)
+    finally:
+        group.remove()
+    version = 'v2' if os.path.exists(f'{ROOT}/cgroup.controllers') else 'v1'
+    mounted = (
+        f'cgroup {version} is mounted' if os.path.isdir(ROOT) else f'nothing is mounted at {ROOT}'
+    )
     return _gap(
         'cgroups',
-        '; '.join(reasons) or 'no group with limits on memory and processes is mounted',
-        'limits fall back to rlimits, which do not bind root. On a host with systemd start the agent by '
-        '"systemd-run --user --scope -p Delegate=yes"; in a container mount /sys/fs/cgroup writable',
-    )
-
-
-def group_places(membership: str, mounts: str) -> dict[str, list[str]]:
-    """Where groups of this process can be made: kind -> directories that are all needed.
-
-    Args:
-        membership: The text of `/proc/self/cgroup` (cgroups(7)).
-        mounts: The text of `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
-    """
-    own = {
-        controller: path
-        for line in membership.splitlines()
-        if line.count(':') >= 2
-        for controllers, path in [line.split(':', 2)[1:]]
-        for controller in controllers.split(',')
-    }
-    found: dict[str, list[str]] = {}
-    version_1: dict[str, str] = {}
-    for line in mounts.splitlines():
-        before, _, after = line.partition(' - ')
-        fields, kind = before.split(' '), after.split(' ')
-        if len(fields) < 5 or len(kind) < 3:
-            continue
-        root, point = fields[3], fields[4]
-        if kind[0] == 'cgroup2' and '' in own:
-            found.setdefault('cgroups v2', [_below(point, root, own[''])])
-        elif kind[0] == 'cgroup':
-            for controller in ('memory', 'pids'):
-                if controller in kind[2].split(',') and controller in own:
-                    version_1.setdefault(controller, _below(point, root, own[controller]))
-    if len(version_1) == 2:
-        found['cgroups v1'] = list(version_1.values())
-    return found
-
-
-def _below(point: str, root: str, path: str) -> str:
-    """The directory of a group in a mount that shows the hierarchy from `root` on."""
-    inside = os.path.relpath(path, root) if root != '/' else path.lstrip('/')
-    # In a container the path may be the host's, of which the mount shows nothing.
-    return point if inside.startswith('..') else os.path.normpath(os.path.join(point, inside))
-
-
-def _refused(place: str, kind: str) -> str:
-    """Why no group with limits can be made in a directory; '' when one can."""
-    group = os.path.join(place, f'anyshell-doctor-{os.getpid()}')
-    try:
-        os.mkdir(group)
-    except OSError as error:
-        return f'no group can be made ({error.strerror})'
-    try:
-        files = os.listdir(group)
-    finally:
-        os.rmdir(group)
-    wanted = ('memory.max', 'pids.max') if kind == 'cgroups v2' else ()
-    lacking = [name.partition('.')[0] for name in wanted if name not in files]
-    return (
-        f'the controllers {" and ".join(lacking)} are not delegated to this process'
-        if lacking
-        else ''
+        f'{mounted}, but no group can be made: limits on memory and processes hold for each process by itself, and not for root',
+        f'run as root where {ROOT} is writable; in a container: docker run --cgroupns=private -v {ROOT}:{ROOT}:rw. '
+        'DockerSandbox has limits without',
     )
 
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from anyshell.errors import OptionError
-from anyshell.sandbox import LocalSandbox, Sandbox
-from anyshell.sandbox.docker import DockerSandbox
-from anyshell.sandbox.ssh import SshSandbox
+from anyshell.sandbox import (
+    BubblewrapSandbox,
+    DockerSandbox,
+    LocalSandbox,
+    Sandbox,
+    SshSandbox,
+)
 
 FORMS = (
     'local, bubblewrap, docker:CONTAINER (one that runs), image:IMAGE (a container of its own, removed at the end), '
@@ -48,7 +52,7 @@ def named(place: str, *, cwd: str, network: bool) -> Sandbox:
     if place == 'local':
         return LocalSandbox(cwd=cwd)
     if place == 'bubblewrap':
-        raise NotImplementedError
+        return BubblewrapSandbox(cwd=cwd, network=network)
     if kind not in _PLACES or not colon or not name:
         raise OptionError('--sandbox', place, FORMS)
     return _PLACES[kind](name, network)

@@ -157,7 +157,6 @@ class _Namespaces(KeptChannel):
             )
         root = self._root
         if root is not None:
-            root.take('stderr', root.hello)
             why = root.why()
         return SandboxUnavailable(
             f'bubblewrap can make no sandbox here; it says: {why}. In a container it needs permission to make '

@@ -198,6 +198,10 @@ class Lane:
         if self.popen is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.popen.wait(1)  # the end of its output comes a moment before its own
+        # The first output to end says that the client has gone; what the second one says is still to be read.
+        with contextlib.suppress(OSError):
+            while not self.retired and (data := os.read(self.outputs['stderr'], CHUNK)):
+                self.buffers['stderr'] += data
         self.noise = (self.noise + bytes(self.buffers['stderr']))[-4000:]
         text = self.noise.decode('utf-8', 'replace').replace('\r', '')
         lines = [line for line in text.split('\n') if line.strip()]
