@@ -357,20 +357,24 @@ async def test_pause_keeps_directory_and_jobs_and_says_what_is_asked(tmp_path: P
             'A person denied this command: Not today.\nIt has not run; ask before you try it another way.',
             [],
         ),
-        (answers({'type': 'reject'}), 'A person denied this command.\nIt has not run; ask before you try it another way.', []),
+        (
+            answers({'type': 'reject'}),
+            'A person denied this command.\nIt has not run; ask before you try it another way.',
+            [],
+        ),
         (
             answers(edit('touch other')),
             "[A person changed the command; this ran: 'touch other']\n(no output)",
             ['other'],
         ),
         (answers(edit('rm it')), "Command 'rm' is denied.", []),
-        (answers(edit('touch it', 'start_command')), 'A person denied this command.\n', []),
+        (answers(edit('touch it', 'start_command')), 'A person denied this command.', []),
         (APPROVE, '(no output)', ['it']),  # as LangChain's `per_call` takes it
         # A yes is not guessed.
-        ('yes', 'A person denied this command.\n', []),
-        (1, 'A person denied this command.\n', []),
-        ({'approved': True}, 'A person denied this command.\n', []),
-        (answers(APPROVE, APPROVE), 'A person denied this command.\n', []),
+        ('yes', 'A person denied this command.', []),
+        (1, 'A person denied this command.', []),
+        ({'approved': True}, 'A person denied this command.', []),
+        (answers(APPROVE, APPROVE), 'A person denied this command.', []),
     ],
 )
 def test_answer_decides(tmp_path: Path, answer: Any, text: str, made: list[str]) -> None:

@@ -137,7 +137,7 @@ def test_nobody_is_there_to_ask() -> None:
     with OpenAIServer([[call('touch', 'it')], 'Done.']) as server:
         agent_of(server, ShellPolicy(ASKS, on_ask='deny')).invoke(ASKED, thread())
 
-    assert server.tool_results()[0].endswith('Nobody is there to approve it, so it is denied.')
+    assert 'Nobody is there to approve it' in server.tool_results()[0]
 
 
 @pytest.mark.skipif(OLD, reason='`when` came with langchain 1.3.4')

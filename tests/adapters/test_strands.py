@@ -277,14 +277,22 @@ async def test_pause_keeps_directory_and_jobs_and_says_what_is_asked(tmp_path: P
             'A person denied this command: Not today.\nIt has not run; ask before you try it another way.',
             [],
         ),
-        ('Not today.', 'A person denied this command: Not today.\nIt has not run; ask before you try it another way.', []),
-        (False, 'A person denied this command.\nIt has not run; ask before you try it another way.', []),
+        (
+            'Not today.',
+            'A person denied this command: Not today.\nIt has not run; ask before you try it another way.',
+            [],
+        ),
+        (
+            False,
+            'A person denied this command.\nIt has not run; ask before you try it another way.',
+            [],
+        ),
         # A yes is not guessed.
-        ('yes', 'A person denied this command: yes\n', []),
-        (1, 'A person denied this command.\n', []),
-        ({'approved': 'yes'}, 'A person denied this command.\n', []),
-        ({'approved': 1}, 'A person denied this command.\n', []),
-        ([True], 'A person denied this command.\n', []),
+        ('yes', 'A person denied this command: yes', []),
+        (1, 'A person denied this command.', []),
+        ({'approved': 'yes'}, 'A person denied this command.', []),
+        ({'approved': 1}, 'A person denied this command.', []),
+        ([True], 'A person denied this command.', []),
     ],
 )
 def test_answer_decides(tmp_path: Path, answer: Any, text: str, made: list[str]) -> None:
@@ -307,11 +315,9 @@ def test_several_questions_of_one_turn_are_answered_one_by_one(tmp_path: Path) -
         assert [question.id for question in still.interrupts or ()] == [first.id]
         agent([answer_to(first, 'No.')])
 
-    assert sorted(server.tool_results()) == [
-        '(no output)',  # of `mkdir`
-        '(no output)',
-        'A person denied this command: No.\nIt has not run; ask before you try it another way.',
-    ]
+    made, touched, denied = sorted(server.tool_results())
+    assert (made, touched) == ('(no output)', '(no output)')
+    assert denied.startswith('A person denied this command: No.')
     assert files(tmp_path) == ['b', 'free-0']  # what was free to run has run once
 
 

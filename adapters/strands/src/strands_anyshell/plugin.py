@@ -8,9 +8,8 @@ import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, Unpack, cast
+from typing import Any, TypeAlias, Unpack
 
 from strands import (
     Agent,
@@ -32,6 +31,7 @@ from anyshell import (
     ShellSession,
     Tool,
 )
+from strands_anyshell.approvals import NAME, Answer
 
 Event: TypeAlias = dict[str, Any]
 
@@ -151,9 +151,7 @@ class ShellPlugin(Plugin):
                 text = str(denied)
                 yield _result(text if 'denied' in text else f'Denied. {text}', is_error=True)
             except ApprovalRequired as ask:
-                answer = _Answer.of(
-                    context.interrupt('anyshell', reason=ask.request(name, arguments))
-                )
+                answer = Answer.of(context.interrupt(NAME, reason=ask.request(name, arguments)))
                 if not answer.approved:
                     yield _result(ask.refused(answer.message), is_error=True)
                     return
@@ -173,30 +171,6 @@ def _drop(sessions: Sessions, agent: int) -> None:
     session = sessions.end(agent)
     if session is not None:  # who collects garbage must not wait for it
         threading.Thread(target=session.close, name='anyshell-close').start()
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What a person said; see `ShellPlugin`."""
-
-    approved: bool = False
-    always: bool = False
-    command: Any = None
-    message: str = ''
-
-    @classmethod
-    def of(cls, answer: Any) -> _Answer:
-        # A yes is not guessed: neither 1 nor 'yes' nor some other true value is one.
-        match answer:
-            case True | {'approved': True}:
-                given = cast('dict[str, Any]', {} if answer is True else answer)
-                return cls(
-                    approved=True, always=given.get('always') is True, command=given.get('command')
-                )
-            case str(message) | {'message': str(message)}:
-                return cls(message=message)
-            case _:
-                return cls()
 
 
 def _result(text: str, *, is_error: bool) -> Event:
