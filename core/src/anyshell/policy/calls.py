@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from anyshell.policy.syntax import (
+    MAX_BYTES,
     MAX_DEPTH,
     Assignment,
     Compound,
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 # What a command reads from: the empty input that the runner gives it, a file, text of the line, or who knows what.
 Input = Literal['empty', 'file', 'unknown'] | Word
 
+# Code in code is read once more at each level: how deep, and how much of it in all.
+_MAX_CODE_DEPTH = 14
+_MAX_CODE = MAX_BYTES // 2
 _PATTERN = re.compile(r'[*?{\[]')
 _STDIN = re.compile(
     r'/dev/stdin|/dev/fd/0+|/proc/(?:self|thread-self|\$\$)/fd/0+|/proc/\d+/fd/0+|-'
@@ -148,6 +152,7 @@ class Search:
         self.integers = False
         self._calling: set[tuple[str, bool]] = set()
         self._read: set[tuple[str, Shell]] = set()
+        self._nested = 0
 
     def line(self, command: str) -> None:
         """Walk the line itself."""
@@ -202,10 +207,9 @@ class Search:
             depth=situation.depth + 1,
             certain=False,
         )
-        if inner.depth > MAX_DEPTH // 2:
-            self.unresolve(
-                'code', 'It is code in code, nested too deeply.', situation, word.raw, span
-            )
+        self._nested += len(text)
+        if inner.depth > _MAX_CODE_DEPTH or self._nested > _MAX_CODE:
+            self.unresolve('code', 'It is code in code, too deep or too long.', situation, word.raw, span)
             return
         if not text.strip(UNKNOWN + ' \t\n'):
             self.unresolve(
@@ -377,7 +381,7 @@ class Search:
         )
         if assignment.name in {'BASH_ALIASES', 'BASH_CMDS'}:
             key = (assignment.subscript or '').strip('\'"')
-            if assignment.array or value.value is None or not key:
+            if assignment.array or value.value is None or not key or re.search(r'[$`\\]', key):
                 self.unresolve(
                     'code',
                     f'{assignment.name} changes what names run.',

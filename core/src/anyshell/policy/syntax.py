@@ -1588,7 +1588,10 @@ class Reader:
             and any('extglob' in word.literal for word in words)
         ):
             self.extglob = self.bash
-        return Simple(words, assignments, redirects, self.place(start, self.at))
+        end = max(
+            (part.span[1] for part in (*words, *assignments, *redirects)), default=start
+        )
+        return Simple(words, assignments, redirects, self.fixed or (start, end))
 
     def _defined_function(self, name: Word, start: int) -> Compound:
         self.at += 1

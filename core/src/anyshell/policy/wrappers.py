@@ -845,6 +845,14 @@ def _su(search: Search, name: str, words: list[Word], situation: Situation, span
         shell(search, 'bash', left[1:], situation, span)
 
 
+def _sg(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:
+    left = [word for word in words if word.value not in {'-', '-c'}][1:]
+    if left:
+        search.code(_joined(left, span), replace(situation, functions=False), by=name)
+
+
 def _sudo(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     situation = replace(situation, functions=False)
     options = _SUDO.parse(name, words)
@@ -1203,7 +1211,7 @@ PROGRAMS: dict[str, Runs] = {
     'sudo': _sudo,
     'doas': rest('a: C: L n s u:', settings=True),
     'pkexec': rest('', 'user= disable-internal-agent keep-cwd'),
-    'sg': code_rest('c:', operands=1, code=('c',)),
+    'sg': _sg,
     # Programs that collect arguments.
     'xargs': _xargs,
     'find': _find,

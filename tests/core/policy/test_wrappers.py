@@ -1,0 +1,125 @@
+"""What runs what: a row for each program and each form of its options. `rm` is denied, `ls` is not."""
+
+import pytest
+
+from anyshell.policy import DEFAULT_DENIED_COMMANDS, Decision, Policy
+from anyshell.policy.wrappers import PROGRAMS
+
+POLICY = Policy.from_lists(denied_commands=DEFAULT_DENIED_COMMANDS, allow_interactive=True)
+
+# `@` is the command: each row is tried with `rm x`, which is denied, and with `ls x`, which runs.
+RUNS = (
+    # env
+    'env @', 'env -i @', 'env - @', 'env -- @', 'env A=1 B="$x" @', 'env -u HOME @', 'env -uHOME @', 'env -iu HOME @',
+    'env --unset HOME @', 'env --unset=HOME @', 'env --uns HOME @', 'env -C / @', 'env --chdir=/ @', 'env --chdir / @', 'env -P /bin @',
+    'env -S "@"', "env -S'A=1 @'", 'env -vS "@"', 'env --split-string="@"', 'env --split-string "-i @"', '/usr/bin/env @', 'env env @',
+    # Builtins
+    'command @', 'command -p @', 'command -- @', 'exec @', 'exec -a n @', 'exec -cla n @', 'exec -- @', 'builtin command @',
+    "eval '@'", 'eval @', 'eval -- @', "eval 'true;' @", "trap '@' EXIT", "trap -- '@' 0 INT", "alias z='@'", "mapfile -C '@' -c 1 a",
+    "compgen -C '@'", "complete -C '@' y", "PROMPT_COMMAND='@' ls",
+    # coreutils and util-linux
+    'nohup @', 'nohup -- @', 'nice @', 'nice -n 5 @', 'nice -n5 @', 'nice -5 @', 'nice --5 @', 'nice --adjustment 5 @', 'nice -n -5 @',
+    'ionice -c 3 @', 'ionice -c2 -n7 @', 'ionice --class 2 --classdata 4 @', 'ionice -t @', 'timeout 5 @', 'timeout -s KILL 5 @',
+    'timeout -sKILL -k3 5 @', 'timeout --signal=KILL --kill-after 1 5s @', 'timeout -v --foreground 5 @', 'timeout -- 5 @',
+    'stdbuf -oL @', 'stdbuf -i 0 -e0 @', 'stdbuf --output=L --error L @', 'setsid @', 'setsid -fw @', 'setsid --ctty @',
+    '/usr/bin/time @', '/usr/bin/time -v @', 'A=1 time -f %e -o out @', '/usr/bin/time --format=%e -ap @', 'chroot / @',
+    'chroot --userspec=a:b / @', 'chroot --groups g / @', 'unshare -Ur @', 'unshare --fork --pid --mount-proc @', 'unshare -R / @',
+    'nsenter -t 1 -m @', 'nsenter --target 1 --mount @', 'flock lock @', 'flock -w 5 -E 3 lock @', "flock lock -c '@'", "flock -n lock --command '@'",
+    "script -c '@'", "script -qc '@' /dev/null", "script out --command='@'", 'watch @', 'watch -n 1 -d @', 'watch -q 3 @', "watch '@'", 'watch -x @',
+    'strace @', 'strace -f -e trace=file -o out -s 99 @', 'strace -a 1 -E A=1 -I 2 -O 3 -p 4 -P f -S time -u me -U x -X raw @',
+    'strace --output=f --trace read @', 'ltrace -e malloc @', 'taskset 1 @', 'taskset -c 0,1 @', 'taskset --cpu-list 0 @', 'chrt 5 @', 'chrt -f 5 @',
+    'chrt -T 1 -P 2 -D 3 -d 0 @', 'prlimit --nofile=9 @', 'prlimit -n9 --cpu=1 @', 'setarch x86_64 -R @', 'setarch -R @', 'linux64 @', 'linux32 -v @',
+    'setpriv --reuid=1 --clear-groups @', 'setpriv --reuid 1 @', 'start-stop-daemon --start --exec @', 'start-stop-daemon -Sa @',
+    # Other users
+    'runuser -u bob @', 'runuser -u bob -- @', "runuser bob -c '@'", "runuser -l bob -c '@'", "su -c '@'", "su bob -c '@'", "su - bob --command='@'",
+    "su bob -- -c '@'", "su -s /bin/sh -c '@' bob", 'sudo @', 'sudo -nE @', 'sudo -u bob -g g @', 'sudo -ubob @', 'sudo --user bob @', 'sudo --user=bob @',
+    'sudo -p x -C 3 -h host -D / -R / -r r -t t -T 5 -U u @', 'sudo A=1 @', 'sudo -i @', 'sudo -s @', 'sudo -- @', 'doas -u bob @', 'doas A=1 @', 'pkexec @',
+    'pkexec --user bob @', "sg group -c '@'", "sg group '@'",
+    # Services, sandboxes, debuggers, loaders, terminals
+    'ssh-agent @', 'ssh-agent -a s -t 5 @', 'dbus-run-session @', 'dbus-run-session --config-file=x -- @', 'systemd-run @', 'systemd-run --user --scope @',
+    'systemd-run -p A=b --unit u @', 'systemd-inhibit --what=idle @', 'bwrap --ro-bind / / @', 'bwrap --setenv A b --chdir / -- @', 'gdb --args @', 'gdb -q --args @',
+    '/lib64/ld-linux-x86-64.so.2 @', '/lib/ld-linux-aarch64.so.1 --library-path /x @', 'ld-musl-x86_64.so.1 @', 'tmux new-session -d @', "tmux new -s n '@'",
+    "tmux neww '@'", "tmux split-window -h '@'", "tmux -L s new -d \\; neww '@'", "tmux run-shell '@'", "tmux if-shell '@' y", "tmux -c '@'", "tmux respawn-pane -k '@'",
+    'screen @', 'screen -dm @', 'screen -dmS name @', 'screen -S name -dm @', 'busybox @', 'busybox env @', "busybox sh -c '@'", 'toybox @', 'fakeroot @', 'unbuffer @',
+    # Arguments from elsewhere
+    'xargs @', 'xargs -0r @', 'xargs -n 1 -P4 @', 'xargs -n1 -L 2 -s 99 -E x -d , -a f @', 'xargs -I{} @', 'xargs -i @', 'xargs -t -x @', 'xargs --max-args=1 --max-procs 2 @',
+    'xargs --arg-file f --delimiter=, @', 'xargs --replace=X @', 'xargs -P "$(nproc)" @', 'xargs env @', 'xargs timeout 5 @', "xargs sh -c '@'", "xargs -I% sh -c '@ %'",
+    'xargs xargs @', 'find . -exec @ \\;', "find . -execdir @ ';'", 'find . -ok @ {} \\;', 'find . -okdir @ {} +', 'find . -exec true {} + -exec @ {} +', 'find . -e\\xec @ \\;',
+    'find . -exec env @ {} \\;', "find . -exec sh -c '@ {}' \\;", "find . -exec sh -c '@ \"$@\"' _ {} +", 'find . {-exec,true,\\;} -exec @ \\;', 'parallel @', 'parallel -j4 @ ::: a',
+    'parallel --jobs 4 @ {} ::: a', "parallel '@ {}' ::: a",
+    # Shells
+    "sh -c '@'", "bash -c '@'", "bash -xec '@' a b", "bash -o pipefail -c '@'", "bash -eo pipefail -c '@'", "bash -O extglob +x -c '@'", "bash --norc -c '@'", "bash -norc -c '@'",
+    "bash --rcfile f -c '@'", "bash --init-file f -c '@'", "bash -c -- '@'", "bash -c -e '@'", "dash -c '@'", "ksh -c '@'", "zsh -c '@'", "/bin/sh -c '@'", "bash <<< '@'", "bash -s a <<< '@'",
+    "bash - <<< '@'", "bash /dev/stdin <<< '@'", "bash /proc/self/fd/0 <<< '@'", ". /dev/stdin <<< '@'", "source /dev/fd/0 <<< '@'", "sh <<'E'\n@\nE", "sh -s <<E\n@\nE", "exec bash <<< '@'",
+    "{ bash; } <<< '@'", "f() { bash; }; f <<< '@'", "env bash <<< '@'", "sudo -s <<< '@'", "at now <<< '@'", 'sh -c "sh -c \'@\'"', "sh -c 'eval \"@\"'",
+    # Project runners
+    'uv run @', 'uv run --with y -- @', 'poetry run @', 'pipenv run @', 'npx @', 'npx --yes -p y @', "npx -c '@'", 'npm exec @', 'npm exec -- @', 'pnpm dlx @', 'bundle exec @', 'conda run -n b @',
+    'mise exec -- @', "nix-shell -p y --run '@'", 'dotenv -f y run -- @',
+)  # fmt: skip
+
+# Refused, whatever the rest of the line: the command is not known before it runs.
+UNRESOLVED = (
+    'env $x ls', 'env -S "ls $x"', 'env -S "ls \\"a"', 'env --no-such-option ls', 'env -Z ls', 'timeout $T ls', 'timeout "$T" ls', 'nice -n $N ls', 'sudo $x', 'sudo "$x"', 'command "$x"', 'exec "$@"', 'nohup $x',
+    'xargs env', 'xargs nice -n 5', 'xargs timeout 5', 'xargs bash', 'xargs sh -c', 'xargs sudo -u bob', 'xargs busybox', 'xargs xargs', 'xargs -I{} {}', 'xargs -I{} sh -c {}', "xargs -I{} sh -c '{} x'", 'xargs $x',
+    'xargs find . -exec', 'find . -exec {} \\;', 'find . -exec "$x" \\;', 'find . -exec sh -c {} \\;', 'parallel', 'parallel ::: ls', 'parallel env ::: ls', 'parallel sh -c ::: ls', 'bash -c "$x"', 'bash -c $x', 'bash $x',
+    'bash -$x ls', 'bash <(ls)', 'bash < <(ls)', 'ls | bash', 'ls |& sh -s -- a', 'ls | sudo bash', 'ls | (bash)', 'ls | { :; bash; }', 'ls | while :; do bash; done', 'f() { bash; }; ls | f', 'ls | tee >(sh)', 'ls | sh /dev/stdin',
+    'exec <<< x; bash', 'source <(ls)', '. /dev/fd/3', 'bash <&3', 'eval "$x"', 'eval "$(ls)"', 'eval "$x ls"', 'trap "$x" EXIT', 'alias a="$x"', 'alias if=ls', "alias a='ls &&'", 'enable -f ./x.so y', 'BASH_ENV=<(ls) bash -c ls',
+    "BASH_ENV='$(ls)' bash -c ls", "PS4='$(ls)' bash -xc ls", "env 'BASH_FUNC_y%%=() { ls; }' bash -c y", 'BASH_ALIASES[$x]=ls', 'BASH_CMDS=(ls)', 'echo "${x@P}"', 'flock $x ls', 'su -c "$x"', 'watch "$x"', 'script -c "$x"',
+)  # fmt: skip
+
+# Nothing of these runs another program, whatever they are called.
+HARMLESS = (
+    'env', 'env A=rm', 'command -v rm', 'command -V rm', 'command -pv rm', 'type rm', 'which rm', 'hash rm', 'trap', 'trap -p', 'trap - EXIT', "trap '' INT", "trap 'echo rm' EXIT", 'trap "kill $pid" EXIT', 'alias', 'alias ll',
+    "alias ll='ls rm'", 'eval ""', 'eval "x=$y"', 'exec 3> rm', 'nice', 'timeout --help', 'ionice -p 12', 'taskset -cp 0 12', 'chrt -p 12', 'prlimit --pid 12', 'strace -p 12', 'script out', 'screen -ls', 'tmux attach -t rm',
+    'tmux send-keys rm Enter', 'busybox --list', 'gdb ./a rm', 'xargs', 'xargs echo rm', 'xargs bash -n', 'xargs ./x.sh', "xargs sh -c 'echo \"$@\"' _", "xargs -I{} sh -c 'wc -l \"{}\"'", 'find . -name rm', 'find . -delete', 'find $DIR -name x',
+    'find . -exec bash {} \\;', 'find . -exec grep rm {} +', 'parallel echo rm ::: a', 'bash', 'bash s.sh rm', 'bash "$f"', 'bash ./$f', 'bash -n "$f"', 'bash < s.sh', 'ls | bash -n', 'ls | bash s.sh', "ls | bash -c 'cat'", "bash -c 'echo $1' rm",
+    'bash -c "ls $d"', 'source "$VENV/bin/activate"', '. ./rm', 'uv run pytest', 'uv pip install rm', 'npx prettier rm', 'npm run rm', 'docker exec c rm x', 'kubectl exec p -- rm x', 'ssh h rm x', 'git rm x', 'make rm', 'sudo -l', 'su bob',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize('row', RUNS)
+def test_a_denied_command_behind_a_program_is_denied(row: str) -> None:
+    verdict = POLICY.check(row.replace('@', 'rm x'))
+
+    assert verdict.decision is Decision.DENY
+    assert verdict.rule == 'denied_commands', verdict.reason
+    assert verdict.reason.startswith("Command 'rm' is denied.")
+
+
+@pytest.mark.parametrize('row', RUNS)
+def test_another_command_behind_a_program_runs(row: str) -> None:
+    assert POLICY.check(row.replace('@', 'ls x')).decision is Decision.ALLOW
+
+
+@pytest.mark.parametrize('row', UNRESOLVED)
+def test_what_is_not_known_fails_closed(row: str) -> None:
+    verdict = POLICY.check(row)
+
+    assert verdict.decision is Decision.DENY
+    assert verdict.rule == 'unresolved', verdict.reason
+
+
+@pytest.mark.parametrize('row', UNRESOLVED)
+@pytest.mark.parametrize('unresolved', ['ask', 'allow'])
+def test_what_is_not_known_is_asked_about_or_allowed_as_the_option_says(row: str, unresolved: str) -> None:
+    policy = Policy.from_lists(denied_commands=('rm',), allow_interactive=True, unresolved=unresolved)
+
+    assert policy.check(row).decision is {'ask': Decision.ASK, 'allow': Decision.ALLOW}[unresolved]
+
+
+@pytest.mark.parametrize('row', HARMLESS)
+def test_a_denied_name_that_does_not_run_is_harmless(row: str) -> None:
+    verdict = POLICY.check(row)
+
+    assert verdict.decision is Decision.ALLOW, verdict.reason
+
+
+def test_every_program_of_the_table_has_a_row() -> None:
+    text = ' '.join((*RUNS, *UNRESOLVED, *HARMLESS))
+    # These judge what their arguments evaluate, and have their rows in test_rules.py; or they are one entry's other names.
+    elsewhere = {'test', '[', 'let', 'read', 'unset', 'printf', 'wait', 'getopts', 'declare', 'typeset', 'local', 'export', 'readonly'}
+    names = {'readarray', 'ash', 'ksh93', 'mksh', 'lksh', 'rbash', 'yash', 'posh', 'hush', 'fish', 'csh', 'tcsh', 'batch', 'i386', 'x86_64', 'uname26'}
+    small = {'catchsegv', 'eatmydata', 'torsocks', 'torify', 'chronic', 'dumb-init', 'tini', 'rlwrap', 'proxychains', 'proxychains4', 'firejail', 'faketime'}
+    small |= {'valgrind', 'cgexec', 'numactl', 'caffeinate', 'xvfb-run', 'dbus-launch', 'uvx', 'pdm', 'hatch', 'rye', 'bunx', 'yarn', 'mamba', 'micromamba'}
+
+    assert {name for name in PROGRAMS if f'{name} ' not in text + ' '} <= elsewhere | names | small
