@@ -26,6 +26,7 @@ import ast
 import asyncio
 import contextlib
 import gc
+import importlib
 import importlib.util
 import io
 import os
@@ -196,6 +197,8 @@ def test_snippet(
     first = chain[0]
     if 'skip' in first.verbs:
         assert len(first.verbs['skip']) > 10, f'{first.place} is skipped without a reason'
+        if first.language == 'python':
+            check_names(first)
         pytest.skip(first.verbs['skip'])
     for fence in chain:
         if 'needs' in fence.verbs:
@@ -250,6 +253,14 @@ def run(chain: list[Fence], monkeypatch: pytest.MonkeyPatch) -> None:
         case language, verbs:
             assert not language, f'{first.place}: no comment says what this {language} is'
             assert not verbs, f'{first.place}: what has no language is not run'
+
+
+def check_names(fence: Fence) -> None:
+    """Of what is not run, at least: it is Python, and the names that it imports are there."""
+    for node in ast.walk(ast.parse(fence.text)):
+        if isinstance(node, ast.ImportFrom):
+            module = importlib.import_module(node.module or '')
+            assert [name.name for name in node.names if not hasattr(module, name.name)] == []
 
 
 def run_python(chain: list[Fence], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,61 @@
+"""docs/frameworks.md and docs/security.md: every test that they name is there, and every row has all four frameworks."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(ROOT.glob('docs/**/*.md')) + [ROOT / 'README.md', ROOT / 'SECURITY.md']
+CONTRACTS = {
+    'contract': 'core/src/anyshell/testing/adapter_contract.py',
+    'sandbox-contract': 'core/src/anyshell/testing/sandbox_contract.py',
+}
+FRAMEWORKS = ['Pydantic AI', 'LangChain', 'Strands', 'OpenAI Agents SDK']
+
+
+def in_file(path: Path) -> set[str]:
+    """The names of a file's tests."""
+    if not path.exists():
+        return set()
+    return {
+        node.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith('test_')
+    }
+
+
+def place(name: str) -> Path:
+    """The file that a page means by a name."""
+    if name in CONTRACTS:
+        return ROOT / CONTRACTS[name]
+    if '/' in name:
+        return ROOT / name
+    return next(ROOT.glob(f'tests/*/{name}'), ROOT / name)
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: page.name)
+def test_every_test_that_a_page_names_is_there(page: Path) -> None:
+    named = re.findall(r'`([\w./-]+)::(test_\w+)`', page.read_text())
+
+    assert [f'{name}::{test}' for name, test in named if test not in in_file(place(name))] == []
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda page: page.name)
+def test_every_file_of_tests_that_a_page_names_is_there(page: Path) -> None:
+    named = re.findall(r'`?((?:tests|core|examples|docs)/[\w./-]+\.(?:py|md))`?', page.read_text())
+
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_every_row_says_something_of_each_framework_and_what_shows_it() -> None:
+    page = (ROOT / 'docs/frameworks.md').read_text()
+    sections = re.split(r'^## ', page, flags=re.MULTILINE)[1:]
+
+    for section in sections:
+        rows = re.findall(r'^\| ([A-Z].*?) \| (.*?) \| (.*?) ?\|$', section, re.MULTILINE)
+        assert [name for name, _, _ in rows] == FRAMEWORKS, section
+        for name, what, shown in rows:
+            assert ('::test_' in shown) == (what != 'not yet'), f'{name}: {what}'
