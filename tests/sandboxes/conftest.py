@@ -110,6 +110,7 @@ def busybox_image(tmp_path_factory):
     root = tmp_path_factory.mktemp('busybox')
     for name in ('bin', 'etc', 'proc', 'tmp', 'home'):
         (root / name).mkdir()
+    root.chmod(0o755)
     (root / 'tmp').chmod(0o1777)
     shutil.copy(shutil.which('busybox'), root / 'bin/busybox')
     applets = subprocess.run(
@@ -137,6 +138,7 @@ def gnu_image(tmp_path_factory):
     root = tmp_path_factory.mktemp('gnu')
     for name in ('bin', 'etc', 'proc', 'tmp'):
         (root / name).mkdir()
+    root.chmod(0o755)
     (root / 'tmp').chmod(0o1777)
     needed: set[str] = set()
     for name in GNU:

@@ -1,6 +1,15 @@
 """The places where commands run."""
 
-from anyshell.sandbox.base import ExecutionResult, FileInfo, OutputFile, Sandbox, StreamChunk
+from anyshell.sandbox.base import (
+    ExecutionResult,
+    FileInfo,
+    OutputFile,
+    Process,
+    Processes,
+    Sandbox,
+    Spawn,
+    StreamChunk,
+)
 from anyshell.sandbox.bubblewrap import BubblewrapSandbox
 from anyshell.sandbox.docker import DockerSandbox
 from anyshell.sandbox.local import LocalSandbox
@@ -15,7 +24,10 @@ __all__ = [
     'LocalSandbox',
     'OutputFile',
     'PosixShellSandbox',
+    'Process',
+    'Processes',
     'Sandbox',
+    'Spawn',
     'SshSandbox',
     'StreamChunk',
     'build_shell_env_prefix',

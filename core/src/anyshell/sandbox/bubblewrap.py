@@ -71,7 +71,6 @@ class _Namespaces(KeptChannel):
         self._memory = memory
         self._pids = pids
         self._root: Lane | None = None
-        self._folder = ''
         self._starting = threading.Lock()
         self.group: Group | None = None
 
@@ -89,7 +88,7 @@ class _Namespaces(KeptChannel):
             root = self._alive()
         name = secrets.token_hex(8)
         ends = ('in', 'out', 'err')
-        paths = [f'{self._folder}/{name}.{end}' for end in ends]
+        paths = [f'{self.here}/{name}.{end}' for end in ends]
         for path in paths:
             os.mkfifo(path, 0o600)
         # For both reading and writing, since a pipe can't be opened for writing before somebody reads it; the shell
@@ -102,7 +101,9 @@ class _Namespaces(KeptChannel):
         if script is not None:
             lane.begun['stdout'] = True
             words += [lane.hello.decode(), shlex.quote(script)]
-        with contextlib.suppress(OSError):  # it has just died: the first look at the lane finds that out
+        with contextlib.suppress(
+            OSError
+        ):  # it has just died: the first look at the lane finds that out
             os.write(root.stdin, f'{{ _as_bg {" ".join(words)}; }}\n'.encode())
         return lane
 
@@ -112,8 +113,8 @@ class _Namespaces(KeptChannel):
             return root
         if root is not None:
             self._bury(root)
-        if not self._folder:
-            self._folder = tempfile.mkdtemp(prefix='anyshell-')
+        if not self.here:
+            self.here = tempfile.mkdtemp(prefix='anyshell-')
         self.group = Group(memory=self._memory, pids=self._pids)
         before = self._before
         if self.group.kind == 'none' and self._memory is not None:
@@ -124,9 +125,8 @@ class _Namespaces(KeptChannel):
             folders = ' '.join(map(shlex.quote, self.group.folders))
             remove = f'i=0; while [ $i -lt 100 ] && ! rmdir {folders} 2>/dev/null; do sleep 0.1; i=$((i+1)); done'
             Watcher.get().tell('far', self.token, ['/bin/sh', '-c', remove])
-        argv = ['bwrap', *self._options, '--ro-bind', self._folder, INSIDE, '--', 'sh', '-s']
+        argv = ['bwrap', *self._options, '--ro-bind', self.here, INSIDE, '--', 'sh', '-s']
         root = self.client(argv, before=self.group.enter() + before, env=self._env)
-        Watcher.get().own(self._owner, self._folder)
         root.begun = dict.fromkeys(STREAMS, True)
         os.set_blocking(
             root.stdin, True
@@ -177,7 +177,7 @@ class _Namespaces(KeptChannel):
         root = self._root
         if root is not None and self._pid == os.getpid():
             self._bury(root)
-        folder, self._folder = self._folder, ''
+        folder, self.here = self.here, ''
         if folder and self._pid == os.getpid():
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -8,6 +8,7 @@ import secrets
 import shutil
 import subprocess
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from anyshell.errors import SandboxError, SandboxUnavailable
@@ -21,6 +22,19 @@ if TYPE_CHECKING:
 
 IDLE = "trap 'exit 0' TERM INT; while :; do sleep 86400 & wait $!; done"
 """The first process of a container that we start: it does nothing but reap orphans, which `sleep` would not."""
+
+
+ENGINE = (
+    'CONTAINER_CONNECTION',
+    'CONTAINER_HOST',
+    'DOCKER_CERT_PATH',
+    'DOCKER_CONFIG',
+    'DOCKER_CONTEXT',
+    'DOCKER_HOST',
+    'DOCKER_TLS_VERIFY',
+    'XDG_RUNTIME_DIR',
+)
+"""Variables by which the clients find their engine; no value of theirs is a secret."""
 
 
 class _Containers(KeptChannel):
@@ -46,7 +60,10 @@ class _Containers(KeptChannel):
             # Told first: also a container that is just being started when this process ends is removed.
             program = shutil.which(self.program)
             if program is not None:
-                Watcher.get().tell('far', name, [program, 'rm', '--force', '--volumes', name])
+                # The watcher has few variables of its own; these say where the engine is.
+                where = [f'{key}={os.environ[key]}' for key in ENGINE if key in os.environ]
+                remove = [program, 'rm', '--force', '--volumes', name]
+                Watcher.get().tell('far', name, ['/usr/bin/env', *where, *remove])
             begun = run(
                 self.program, 'run', '--detach', '--rm', f'--name={name}', *options, timeout=600
             )
@@ -83,7 +100,11 @@ class _Containers(KeptChannel):
         return SandboxUnavailable(self._state().rstrip() or f'{self.program} says: {why}')
 
     def lost(self, why: str) -> SandboxError:
-        if state := self._state():
+        end = time.monotonic() + 1
+        # The client learns of a container's end before its engine says so.
+        while not (state := self._state()) and time.monotonic() < end:
+            time.sleep(0.1)
+        if state:
             return SandboxUnavailable(f'{state}The call was cut off; {self.program} says: {why}')
         return super().lost(why)
 

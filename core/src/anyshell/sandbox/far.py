@@ -225,7 +225,7 @@ printf '%s %s\n' "$_as_z" "$_as_x" >&8
 }
 _as_attached() {
 _as_z=$1
-{ read -r _as_x <&5 || _as_end "$_as_k" 20; } </dev/null 6>&- 7>&- 9>&- &
+{ read -r _as_x <&5 || { trap '' TERM; _as_end "$_as_k" 20; }; } </dev/null 6>&- 7>&- 9>&- &
 _as_u=$!
 { { _as_held | _as_pump 6; } 3>&1 | _as_pump 7; }
 wait "$_as_u"
@@ -242,6 +242,7 @@ sleep 1
 [ -p "$_as_h/life" ] || exit
 exec 7<>"$_as_h/life" 6<"$_as_h/life" 7>&-
 if [ -n "$(cat <&6)" ]; then _as_y=0; else _as_y=$((_as_y+1)); fi
+[ -p "$_as_h/life" ] || exit
 done
 for _as_d in "$_as_h"/anyshell-*; do
 [ -s "$_as_d/owner" ] || continue
@@ -272,7 +273,7 @@ echo >&9
 """
 # What only a kept shell needs. Its own standard output and error go nowhere, since a shell writes there what no command
 # said, such as "Terminated". The background part of `_as_attached` waits for the connection to end: nobody can wait for
-# the command any more then, so it is ended. The part that waits for `life` to have no writer opens it for both first,
+# the command any more then, so it is ended, by a process that must outlive the command. The part that waits for `life` to have no writer opens it for both first,
 # since opening for reading alone waits for a writer.
 
 # `_as_bg` starts a process that nobody waits for without "&", which would have it and all its children ignore SIGINT: the

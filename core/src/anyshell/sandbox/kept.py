@@ -235,6 +235,7 @@ class KeptChannel(Channel):
         self._dying: list[Lane] = []
         self._owner = secrets.randbits(41) | 1 << 41
         self._closed = False
+        self.here = ''
 
     async def prepare(self) -> None:
         """Do what has to be done once before the first shell. Called before every request; does not suspend later."""
@@ -263,10 +264,10 @@ class KeptChannel(Channel):
 
     @abstractmethod
     def refused(self, why: str) -> SandboxError:
-        """The error for a shell that did not come up; `why` is what its client said."""
+        """The error for a shell that did not come up; `why` is what its client said. Called in a thread."""
 
     def lost(self, why: str) -> SandboxError:
-        """The error for a shell that went away in the middle of a request."""
+        """The error for a shell that went away in the middle of a request. Called in a thread."""
         return SandboxError(
             f'the connection to {self.place} was lost in the middle of the call ({why}). The command was running; '
             'the far side ends it when it notices. The next call connects again'
@@ -285,7 +286,7 @@ class KeptChannel(Channel):
                 this process, whose end it could take for its parent's.
             env: Its variables; `None` for those of this process.
         """
-        Watcher.get().own(self._owner, '')  # ends the client when this process ends
+        Watcher.get().own(self._owner, self.here)  # cleans up when this process ends
         mark = set_mark(marks.mark_range(self._owner)[0] + 1)
         try:
             popen = subprocess.Popen(
@@ -418,14 +419,17 @@ class KeptChannel(Channel):
             if word is not None:
                 return bytes(reply)
             if lane.eof:
-                raise self.ended(lane)
+                raise await self.ended(lane)
             left = deadline - time.monotonic()
             if left <= 0:
                 raise SandboxError(f'{self.place} did not answer within {timeout:.0f} seconds')
             await readable(lane.watched(), left)
 
-    def ended(self, lane: Lane) -> SandboxError:
+    async def ended(self, lane: Lane) -> SandboxError:
         """The error for a shell whose output has ended."""
+        return await asyncio.to_thread(self._ended, lane)
+
+    def _ended(self, lane: Lane) -> SandboxError:
         return self.lost(lane.why()) if lane.begun['stdout'] else self.refused(lane.why())
 
     async def aclose(self) -> None:

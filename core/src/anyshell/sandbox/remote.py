@@ -138,7 +138,7 @@ class KeptProcesses(ScriptProcesses):
             if process.done or _given_up(deadline, cancelled):
                 break
             if lane.eof:
-                self._lost_lane(process, lane)
+                raise await self._lost_lane(process, lane)
             if not pieces:
                 await readable(lane.watched(), _slice(deadline, polling=cancelled is not None))
         if not process.done:
@@ -149,11 +149,12 @@ class KeptProcesses(ScriptProcesses):
             yield stream, data
         process.exit_code = int(process.codes['stdout'])
 
-    def _lost_lane(self, process: KeptProcess, lane: Lane) -> NoReturn:
+    async def _lost_lane(self, process: KeptProcess, lane: Lane) -> SandboxError:
         process.state = 'lost'
+        error = await self._lanes.ended(lane)
         process.lane = None
         self._lanes.drop(lane)
-        raise self._lanes.ended(lane)
+        return error
 
     def _never_ran(self, process: KeptProcess, lane: Lane) -> NoReturn:
         lost = process.codes['stdout'] == 'lost'
@@ -448,7 +449,7 @@ class KeptSandbox(PosixShellSandbox):
             self._channel.drop(lane)
         if word is None:
             lane.noise = bytes(noise)
-            raise self._channel.lost(lane.why())
+            raise await self._channel.ended(lane)
         return int(word), noise.decode('utf-8', 'replace').strip()
 
     async def aclose(self) -> None:

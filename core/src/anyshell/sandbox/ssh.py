@@ -15,7 +15,6 @@ from anyshell.errors import SandboxError, SandboxUnavailable
 from anyshell.sandbox.kept import KeptChannel, Lane
 from anyshell.sandbox.process import STREAMS
 from anyshell.sandbox.remote import KeptSandbox
-from anyshell.sandbox.watch import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,15 +46,10 @@ class _Host(KeptChannel):
         self._host = host
         self._options = options
         self._master: Lane | None = None
-        self._folder = ''
         self._starting = threading.Lock()
 
     def argv(self, script: str | None) -> list[str]:
-        shared = (
-            ['-o', 'ControlMaster=no', '-o', f'ControlPath={self._folder}/s']
-            if self._folder
-            else []
-        )
+        shared = ['-o', 'ControlMaster=no', '-o', f'ControlPath={self.here}/s'] if self.here else []
         # Without "--" a host called "-oProxyCommand=..." would be read as an option.
         command = 'exec sh' if script is None else f'exec sh -c {shlex.quote(script)}'
         return ['ssh', *self._options, *shared, '--', self._host, command]
@@ -76,30 +70,29 @@ class _Host(KeptChannel):
             master = self._master
         while master is not None and not self._connected():
             if master.popen is None or master.popen.poll() is not None:
-                master.take('stderr', b'\0')
+                master.noise += master.take('stderr', master.hello)[0]
                 raise self.refused(master.why())
             await asyncio.sleep(0.01)
 
     def _connected(self) -> bool:
-        return os.path.exists(f'{self._folder}/s')
+        return os.path.exists(f'{self.here}/s')
 
     def _connect(self, before: Lane | None) -> None:
         if before is not None and not before.retired:
             before.retire()
-        if not self._folder:
+        if not self.here:
             folder = tempfile.mkdtemp(prefix='anyshell-')
             if len(folder) > MAX_SOCKET:
                 os.rmdir(folder)
                 return  # then each shell has a connection of its own
-            self._folder = folder
+            self.here = folder
         if self._connected():
-            os.unlink(f'{self._folder}/s')
+            os.unlink(f'{self.here}/s')
         argv = ['ssh', *self._options, '-o', 'ControlMaster=yes', '-o', 'ControlPersist=no']
         self._master = self.client(
-            [*argv, '-o', f'ControlPath={self._folder}/s', '-N', '--', self._host]
+            [*argv, '-o', f'ControlPath={self.here}/s', '-N', '--', self._host]
         )
         self._master.begun = dict.fromkeys(STREAMS, True)
-        Watcher.get().own(self._owner, self._folder)
 
     def refused(self, why: str) -> SandboxError:
         if shutil.which('ssh') is None:
@@ -121,7 +114,7 @@ class _Host(KeptChannel):
         if master is not None and self._pid == os.getpid():
             master.retire()
             master.reap(now=True)
-        folder, self._folder = self._folder, ''
+        folder, self.here = self.here, ''
         if folder and self._pid == os.getpid():
             shutil.rmtree(folder, ignore_errors=True)
 
