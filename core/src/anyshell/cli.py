@@ -48,7 +48,6 @@ class _Group(click.Group):
 
 
 @click.group(cls=_Group)
-@click.version_option(package_name='anyshell')
 def main() -> None:
     """One shell tool for AI agents, by hand: judge a command, run one, look at this host."""
     click.get_current_context().color = colour()

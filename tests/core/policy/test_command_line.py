@@ -31,7 +31,6 @@ def run(*arguments: str, stdin: bytes | str | None = None) -> Result:
         (('check', 'ls', '--deny', 'a|b'), 3),
         (('check', 'ls', '--policy', 'no-such-file.yaml'), 3),
         (('no-such-command',), 3),
-        (('--version',), 0),
         (('check', '--help'), 0),
     ],
 )

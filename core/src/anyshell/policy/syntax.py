@@ -105,7 +105,6 @@ _RUN = re.compile(r'[^ \t\n;&|<>()\\\'"`$]+')
 _TRACKED_RUN = re.compile(r'[^ \t\n;&|<>()\\\'"`$\[=]+')
 _DOUBLE_RUN = re.compile(r'[^"\\$`]+')
 _HERE_RUN = re.compile(r'[^\\$`]+')
-_BLANKS = re.compile(r'[ \t]*')
 _NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _TARGET = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\+?', re.DOTALL)
 _DESCRIPTOR_NAME = re.compile(r'\{[A-Za-z_][A-Za-z0-9_]*(\[.*\])?\}', re.DOTALL)
@@ -222,6 +221,9 @@ class Reader:
     def _ahead(self, operator: str) -> int:
         """The place after `operator`, with continuations between its characters, or -1."""
         at = self.at
+        if not self.continued:
+            found = at + len(operator) <= self.end and self.text.startswith(operator, at)
+            return at + len(operator) if found else -1
         for char in operator:
             at = self._skip(at)
             if self._char(at) != char:
@@ -238,14 +240,15 @@ class Reader:
 
     def _blanks(self) -> str:
         """Skip blanks and a comment; return the character that follows."""
-        text, end = self.text, self.end
-        while True:
-            match = _BLANKS.match(text, self.at, end)
-            at = match.end() if match else self.at
-            if self.continued and text.startswith('\\\n', at) and at + 2 <= end:
-                self.at = at + 2
-                continue
-            break
+        text, end, at = self.text, self.end, self.at
+        while at < end:
+            char = text[at]
+            if char == ' ' or char == '\t':  # noqa: PLR1714  # the hottest line of the reader
+                at += 1
+            elif char == '\\' and text.startswith('\n', at + 1) and at + 2 <= end:
+                at += 2
+            else:
+                break
         if at < end and text[at] == '#':
             at = text.find('\n', at, end)
             if at < 0:
@@ -1205,7 +1208,7 @@ class Reader:
     def _keyword(self) -> str:
         """The reserved word that stands here, or ''."""
         match = _KEYWORD.match(self.text, self._skip(self.at), self.end)
-        if match is None:
+        if match is None or len(match[0]) > len('function'):
             return ''
         if self.continued and self.text.startswith('\\\n', match.end()):
             return next((word for word in _RESERVED if self._after_keyword(word) > 0), '')
@@ -1534,6 +1537,7 @@ class Reader:
         # Where a redirection follows an assignment, bash reads neither `name[…]` nor `name=(…)` in what comes next.
         strict, self.strict = self.strict, False
         while True:
+            last = self.at
             char = self._blanks()
             if not char or char in '\n;|)':
                 break
@@ -1588,10 +1592,7 @@ class Reader:
             and any('extglob' in word.literal for word in words)
         ):
             self.extglob = self.bash
-        end = max(
-            (part.span[1] for part in (*words, *assignments, *redirects)), default=start
-        )
-        return Simple(words, assignments, redirects, self.fixed or (start, end))
+        return Simple(words, assignments, redirects, self.fixed or (start, last))
 
     def _defined_function(self, name: Word, start: int) -> Compound:
         self.at += 1

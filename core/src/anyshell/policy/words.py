@@ -96,6 +96,8 @@ class Word:
     @property
     def one_field(self) -> bool:
         """Whether the word becomes exactly one argument, whatever the values of its expansions."""
+        if self.value is not None:
+            return True
         for kind, text in self.parts:
             if kind in 'vxm' or (kind == 'u' and UNKNOWN in text):
                 return False
@@ -152,7 +154,7 @@ def unknown(span: tuple[int, int], raw: str = '') -> Word:
 
 def fields(word: Word) -> list[Word]:
     """The word after brace expansion; a word that expands too far is one unknown word."""
-    if not word.braces:
+    if word.value is not None or not word.braces:
         return [word]
     # Everything that is not unquoted text becomes one character, so that braces are found by plain string work.
     text = ''

@@ -287,7 +287,7 @@ def code_rest(
 
 def _joined(words: Sequence[Word], span: Span) -> Word:
     text = ' '.join(
-        word.code if word.one_field or word.value is not None else UNKNOWN for word in words
+        word.code if word.one_field else UNKNOWN for word in words
     )
     return Word(' '.join(word.raw for word in words), (('q', text),), span)
 
