@@ -23,6 +23,14 @@ DIST = ROOT / '.nox' / 'dist'
 PYTHONS = ('3.11', '3.12', '3.13')
 RUNNING = f'{sys.version_info.major}.{sys.version_info.minor}'
 TESTING = ('coverage>=7.10', 'hypothesis', 'psutil', 'pytest>=8.4')
+# What benchmarks/executor measures anyshell beside, and the package that brings it.
+PEERS = {
+    'pydantic-ai-harness': 'pydantic-ai-harness',
+    'strands': 'strands-agents',
+    'langchain': 'langchain',
+    'deepagents': 'deepagents',
+    'openai-agents': 'openai-agents',
+}
 # Core's modules that do no I/O: every line and every branch of them is tested.
 PURE = (
     'environment.py',
@@ -136,7 +144,7 @@ def _pytest(
     )
 
 
-def _marked(session: nox.Session, mark: str) -> None:
+def _marked(session: nox.Session, mark: str, *folders: str) -> None:
     """Run the tests that are left out elsewhere because they take minutes."""
     _install(session)
     # 5 is pytest's word for "no such test", which is no failure of the tests there are.
@@ -144,8 +152,7 @@ def _marked(session: nox.Session, mark: str) -> None:
         'pytest',
         '-m',
         mark,
-        'tests/core',
-        'tests/sandboxes',
+        *folders,
         *session.posargs,
         success_codes=[0, 5],
     )
@@ -185,7 +192,7 @@ def packaging(session: nox.Session) -> None:
 def core(session: nox.Session) -> None:
     """Test core, its wheel, on the Python that runs nox."""
     _install(session)
-    _pytest(session, 'core', 'tests/core')
+    _pytest(session, 'core', 'tests/core', 'tests/torture')
 
 
 if OTHER_PYTHONS:
@@ -310,22 +317,41 @@ def release(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """Measure: every file in benchmarks/, or those that are named."""
+    """Measure: everything in benchmarks/, or what is named: nox -s bench -- executor."""
     _install(session)
-    for benchmark in session.posargs or sorted(str(path) for path in ROOT.glob('benchmarks/*.py')):
-        session.run('python', benchmark)
+    found = {path.stem: path for path in sorted(ROOT.glob('benchmarks/*.py'))}
+    found['executor'] = ROOT / 'benchmarks' / 'executor'
+    for name in [Path(name).stem for name in session.posargs] or found:
+        peers = _peers(session) if name == 'executor' else []
+        session.run('python', str(found[name]), *peers)
+
+
+def _peers(session: nox.Session) -> list[str]:
+    """An environment for each peer of the executor: NAME=PYTHON."""
+    pythons: list[str] = []
+    for name, package in PEERS.items():
+        home = ROOT / '.nox' / f'bench-{name}'
+        python = str(home / 'bin' / 'python')
+        session.log(f'Installing {package} ...')
+        for command in (
+            ('uv', 'venv', '--quiet', '--clear', '--python', sys.executable, str(home)),
+            ('uv', 'pip', 'install', '--quiet', '--python', python, package),
+        ):
+            session.run(*command, log=False, silent=True)
+        pythons.append(f'{name}={python}')
+    return pythons
 
 
 @nox.session(default=False)
 def fuzz(session: nox.Session) -> None:
     """Feed generated input to what must never fail, for minutes."""
-    _marked(session, 'fuzz')
+    _marked(session, 'fuzz', 'tests/core', 'tests/sandboxes')
 
 
 @nox.session(default=False)
 def soak(session: nox.Session) -> None:
     """Do the same things for minutes and look for what grows."""
-    _marked(session, 'soak')
+    _marked(session, 'soak', 'tests/soak')
 
 
 @nox.session
