@@ -220,7 +220,9 @@ class LocalProcesses(Processes):
         watcher = Watcher.get()  # a new one when somebody has killed it
         if self._finalizer is None:
             watcher.own(self._owner, self._directory)
-            self._finalizer = weakref.finalize(self, _abandon, self._owner, self._pid)
+            self._finalizer = weakref.finalize(
+                self, _abandon, self._owner, self._pid, self._processes
+            )
             self._finalizer.atexit = False  # then the watcher sees that this process has ended
         self._used = True
         process = self._popen(number, spawn)
@@ -658,9 +660,11 @@ class LocalProcesses(Processes):
         return process
 
 
-def _abandon(owner: int, pid: int) -> None:
+def _abandon(owner: int, pid: int, processes: Mapping[int, LocalProcess]) -> None:
     """Nobody closed the owner: its watcher ends what it started."""
     if pid == os.getpid():
+        for process in processes.values():  # nobody reads them: a method that runs would hold the owner
+            _close_descriptors(process)
         # The garbage collector calls this at any moment, perhaps in a thread that holds the watcher's locks: another
         # one has to wait for them. `threading.Thread` has locks of its own that this thread could hold.
         with contextlib.suppress(RuntimeError):  # the interpreter ends, which the watcher sees
