@@ -15,33 +15,35 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.workspaces import WorkspaceBackend, WorkspaceRef
 from pydantic_ai.workspaces.conformance import WorkspaceBackendSuite
 
-from anyshell import LocalSandbox, OptionError
+from anyshell import BubblewrapSandbox, LocalSandbox, OptionError, Sandbox
 from anyshell.testing import OpenAIServer
 from pydantic_ai_anyshell import SandboxEnvironment, SandboxWorkspace, Shell
 
 NAP = f'sleep 43{os.getpid()}.5'
 
 
-class TestLocalSandbox(WorkspaceBackendSuite):
+class SandboxSuite(WorkspaceBackendSuite):
     @pytest.fixture
     def anyio_backend(self) -> str:
         return 'asyncio'
 
     @pytest.fixture
-    async def sandbox(self, tmp_path: Path) -> AsyncGenerator[LocalSandbox]:
+    def backend(self, sandbox: Sandbox) -> SandboxWorkspace:
+        return SandboxWorkspace(sandbox)
+
+
+class TestLocalSandbox(SandboxSuite):
+    @pytest.fixture
+    async def sandbox(self, tmp_path: Path) -> AsyncGenerator[Sandbox]:
         async with LocalSandbox(cwd=tmp_path) as sandbox:
             yield sandbox
 
     @pytest.fixture
-    def backend(self, sandbox: LocalSandbox) -> SandboxWorkspace:
-        return SandboxWorkspace(sandbox)
-
-    @pytest.fixture
-    def fresh_backend(self, sandbox: LocalSandbox) -> Callable[[], WorkspaceBackend]:
+    def fresh_backend(self, sandbox: Sandbox) -> Callable[[], WorkspaceBackend]:
         return lambda: SandboxWorkspace(sandbox)
 
     @pytest.fixture
-    def attach_backend(self, sandbox: LocalSandbox) -> Callable[[WorkspaceRef], WorkspaceBackend]:
+    def attach_backend(self, sandbox: Sandbox) -> Callable[[WorkspaceRef], WorkspaceBackend]:
         return lambda ref: SandboxWorkspace(sandbox, name=ref.id)
 
     @pytest.fixture
@@ -50,6 +52,14 @@ class TestLocalSandbox(WorkspaceBackendSuite):
             shutil.rmtree(tmp_path)
 
         return destroy
+
+
+@pytest.mark.needs('bubblewrap')
+class TestBubblewrapSandbox(SandboxSuite):
+    @pytest.fixture
+    async def sandbox(self, tmp_path: Path) -> AsyncGenerator[Sandbox]:
+        async with BubblewrapSandbox(cwd=tmp_path) as sandbox:
+            yield sandbox
 
 
 async def test_tools_of_others_work_in_the_sandbox_and_a_later_run_goes_on_there(

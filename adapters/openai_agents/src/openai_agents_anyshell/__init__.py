@@ -1,4 +1,7 @@
-"""A shell for the OpenAI Agents SDK."""
+"""A shell for the OpenAI Agents SDK.
+
+`openai_agents_anyshell.sandbox` is imported on its own: it stands on a part of the SDK that is still beta.
+"""
 
 from openai_agents_anyshell.guard import asks, shell_guardrail
 from openai_agents_anyshell.output import CommandOutput
