@@ -97,7 +97,8 @@ def _nothing_stays_behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         time.sleep(0.05)
 
     assert left == []
-    assert os.listdir(directory) == []
+    # A pytest that a test runs keeps its own directory there.
+    assert [name for name in os.listdir(directory) if not name.startswith('pytest-of-')] == []
 
 
 def _processes_with(mark: str) -> list[str]:

@@ -1,6 +1,7 @@
 """The settings: their defaults, and what is refused at construction with which words."""
 
 import dataclasses
+import inspect
 import math
 from pathlib import Path
 from typing import get_type_hints
@@ -104,9 +105,9 @@ def test_the_keyword_type_has_every_option() -> None:
 
 
 def test_every_option_is_described() -> None:
-    described = ShellOptions.__doc__ or ''
+    described = inspect.getdoc(ShellOptions) or ''
 
-    assert [name for name in option_names() if f'\n        {name}: ' not in described] == []
+    assert [name for name in option_names() if f'\n    {name}: ' not in described] == []
 
 
 NUMBER = 'a number of seconds above 0'

@@ -459,16 +459,25 @@ async def test_every_way_out_closes(how, sleeper) -> None:
     assert (session.closed, sleeper.pids) == (True, [])
 
 
-async def test_closing_ends_calls_that_other_threads_wait_for(shell, sleeper) -> None:
+async def test_closing_ends_calls_that_other_threads_wait_for(shell, sleeper, until) -> None:
     session = shell(kill_grace=0.2)
     line = f'echo part; {sleeper.command}; :'
+    heard: list[str] = []
+
+    def take(chunk) -> None:
+        heard.append(chunk.data)
+
+    def call() -> CommandResult:
+        return session.run_sync(line, timeout=50, on_output=take)
+
     with ThreadPoolExecutor(3) as pool:
-        calls = [pool.submit(session.run_sync, line, timeout=50) for _ in range(3)]
-        await sleeper.started(3)
+        calls = [pool.submit(call) for _ in range(3)]
+        await until(lambda: len(heard) == 3, 'three commands to run')
         await session.aclose()
         results = [await asyncio.wrap_future(call) for call in calls]
 
     assert {(result.stdout, result.exit_code) for result in results} == {('part\n', 143)}
+    assert sleeper.pids == []
 
 
 async def test_a_session_leaves_a_sandbox_that_was_handed_in_open(sleeper) -> None:
