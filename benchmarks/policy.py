@@ -1,6 +1,6 @@
 """How long the policy takes: everyday lines, and how the time grows with the length.
 
-    python benchmarks/policy.py
+python benchmarks/policy.py
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from pathlib import Path
 from anyshell.policy import DEFAULT_DENIED_COMMANDS, Policy
 
 CORPUS = Path(__file__).parent.parent / 'tests' / 'core' / 'policy' / 'corpus.jsonl'
-LONG = 'for f in $(git ls-files | grep x); do echo "== $f" && wc -l "$f" > out.txt || exit 1; done\n'
+LONG = (
+    'for f in $(git ls-files | grep x); do echo "== $f" && wc -l "$f" > out.txt || exit 1; done\n'
+)
 
 
 def seconds(policy: Policy, command: str, *, repeat: int = 5) -> float:

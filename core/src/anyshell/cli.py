@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import click
 
 from anyshell.command_line.demo import demo
-from anyshell.command_line.doctor import doctor
+from anyshell.command_line.doctor import doctor, own_version
 from anyshell.command_line.run import run
 from anyshell.command_line.terminal import colour
 from anyshell.errors import PolicyError
@@ -48,8 +48,16 @@ class _Group(click.Group):
 
 
 @click.group(cls=_Group)
+@click.version_option(own_version())
 def main() -> None:
-    """One shell tool for AI agents, by hand: judge a command, run one, look at this host."""
+    """One shell tool for AI agents, by hand: judge a command, run one, look at this host.
+
+    \b
+    Completion of commands and options, for the shell's start-up file (also zsh_source; fish_source | source):
+      eval "$(_ANYSHELL_COMPLETE=bash_source anyshell)"
+
+    Colour is for terminals only; NO_COLOR=1 switches it off.
+    """  # noqa: D301 - a backspace is how click is told not to wrap
     click.get_current_context().color = colour()
 
 
@@ -92,7 +100,7 @@ def _policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _policy(
+def _policy(  # noqa: PLR0917  # the options of a policy
     path: str | None,
     allow: tuple[str, ...],
     deny: tuple[str, ...],
@@ -198,7 +206,9 @@ def _explanation(explanation: Explanation) -> dict[str, Any]:
             {'name': item.name, 'text': item.text, 'span': list(item.span)}
             for item in found.settings
         ],
-        'operators': [{'operator': token, 'span': list(span)} for token, span in found.operators],
+        'operators': [
+            {'operator': operator, 'span': list(span)} for operator, span in found.operators
+        ],
     }
 
 
@@ -225,7 +235,10 @@ def _show(explanation: Explanation) -> None:
     if found.operators:
         click.secho('operators', bold=True)
         click.echo(
-            '  ' + ' '.join(repr(token) if token == '\n' else token for token, _ in found.operators)
+            '  '
+            + ' '.join(
+                repr(operator) if operator == '\n' else operator for operator, _ in found.operators
+            )
         )
     click.secho('rules', bold=True)
     for verdict in explanation.objections:

@@ -3,6 +3,8 @@
 python tests/core/policy/fuzz.py [LINES] [SEED]
 """
 
+# ruff: noqa: S108  # a name that lines hold, not a file of ours
+
 from __future__ import annotations
 
 import json
@@ -26,18 +28,27 @@ CORPUS = Path(__file__).with_name('corpus.jsonl')
 # Lines with these are not run: they end the sandbox, wait for nothing, or make more of themselves.
 _LEFT_OUT = ('kill', 'ulimit', ':()', '/tmp')
 # Known limits: a hostile value in a variable that arithmetic evaluates, and the system's own start-up files.
-_KNOWN = ('$((v))', '((v))', '-lc', '-l -c', '--login', 'ENV=')
-# The kinds of lines that are refused although a shell may parse them; rules.md §1 lists them.
-REFUSED = (
-    'a here-document has no end',
-    '`${ …; }` is not read',
-    "a ' inside a quoted `${…}` is not read",
-    'it is nested too deeply',
-    # With quotes around an expansion in it, no line is equal to it.
-    'the end of a here-document is named by an expansion',
-    # bash drops such lines without a word.
-    '`for ((` has no `))`',
-    'an operand of `[[` is missing',
+_KNOWN = ('$((v))', '((v))', '-lc', '-l -c', '--login', 'ENV=', 'unshare', 'bash -cl')
+# The kinds of lines that are refused although a shell may parse them. SECURITY.md lists them.
+REFUSED = re.compile(
+    '|'.join(
+        (
+            'a here-document has no end',
+            # With quotes around an expansion in it, no line is equal to it.
+            'the end of a here-document is named by an expansion',
+            r'`\$\{ …; \}` is not read',
+            r"a ' inside a quoted `\$\{…\}` is not read",
+            'it is nested too deeply',
+            # bash drops such lines without a word.
+            r'`for \(\(` has no `\)\)`',
+            r'an operand of `\[\[` is missing',
+            # bash 5.2 itself reads these in two ways: once as it looks for the end of `$(…)`, once as it runs it.
+            r'`time` right behind `\$\(` times only simple commands',
+            r'`.*` behind a redirection is read in two ways',
+            r'a `\[` behind a redirection is read in different ways',
+            r'an array in `\$\(…\)` holds an escaped character',
+        )
+    )
 )
 
 
@@ -112,7 +123,7 @@ def compare(report: Report, lines: list[str], *, shell: Shell) -> None:
         index
         for index, reading in enumerate(readings)
         if isinstance(reading, NotUnderstood)
-        and reading.message not in REFUSED
+        and not REFUSED.fullmatch(reading.message)
         and not reading.deferred
     ]
     program = 'bash' if shell == 'bash' else 'dash'

@@ -5,8 +5,11 @@ of lines share one bubblewrap sandbox with no network and nothing to write to bu
 file is also the program that runs inside.
 """
 
+# ruff: noqa: S108  # /tmp is the private one of the sandbox
+
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -102,10 +105,10 @@ def _sandbox(lines: list[str], shell: str, *, accepted: bool) -> list[Run]:
 
 def _inside() -> None:
     """Run the lines, one after the other, and print a result for each."""
-    shell, accepted, lines = json.loads(Path('/tmp/in/lines').read_text())  # noqa: S108  # the sandbox's own
+    shell, accepted, lines = json.loads(Path('/tmp/in/lines').read_text())
     out = os.fdopen(os.dup(1), 'w')
-    ran = Path('/tmp/ran')  # noqa: S108
-    work = Path('/tmp/work')  # noqa: S108
+    ran = Path('/tmp/ran')
+    work = Path('/tmp/work')
     program = shutil.which(shell) or shell
     options = ['-p', '-c'] if shell == 'bash' else ['-c']
     # Inherited by every line: braces may expand far, loops may write for ever.
@@ -164,10 +167,8 @@ def _one(command: list[str], argument: bytes, work: Path) -> tuple[bool, str]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    try:
+    with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
-    except OSError:
-        pass
 
 
 if __name__ == '__main__':

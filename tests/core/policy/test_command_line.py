@@ -34,7 +34,9 @@ def run(*arguments: str, stdin: bytes | str | None = None) -> Result:
         (('check', '--help'), 0),
     ],
 )
-def test_the_exit_code_is_the_verdict_and_3_is_an_error(arguments: tuple[str, ...], code: int) -> None:
+def test_the_exit_code_is_the_verdict_and_3_is_an_error(
+    arguments: tuple[str, ...], code: int
+) -> None:
     result = run(*arguments)
 
     assert result.exit_code == code, result.output
@@ -49,7 +51,12 @@ def test_check_prints_a_verdict_as_json() -> None:
     printed = json.loads(run('check', 'ls; rm x', '--json').stdout)
 
     assert printed.pop('reason').startswith("Command 'rm' is denied.")
-    assert printed == {'decision': 'deny', 'rule': 'denied_commands', 'command': 'rm x', 'span': [4, 8]}
+    assert printed == {
+        'decision': 'deny',
+        'rule': 'denied_commands',
+        'command': 'rm x',
+        'span': [4, 8],
+    }
 
 
 def test_explain_shows_commands_rules_and_the_winner() -> None:
@@ -64,7 +71,10 @@ def test_explain_shows_commands_rules_and_the_winner() -> None:
 def test_explain_prints_everything_as_json() -> None:
     printed = json.loads(run('explain', 'A=1 env rm x | $y', '--json').stdout)
 
-    assert [(call['name'], call['through']) for call in printed['calls']] == [('env', []), ('rm', ['env'])]
+    assert [(call['name'], call['through']) for call in printed['calls']] == [
+        ('env', []),
+        ('rm', ['env']),
+    ]
     assert [item['what'] for item in printed['unresolved']] == ['name']
     assert [item['name'] for item in printed['variables']] == ['A']
     assert [item['operator'] for item in printed['operators']] == ['|']
@@ -72,7 +82,15 @@ def test_explain_prints_everything_as_json() -> None:
 
 
 def test_explain_says_when_there_is_nothing() -> None:
-    assert run('explain', '# rm').stdout.split() == ['commands', 'none', 'rules', 'none', 'objects', 'verdict', 'allow']
+    assert run('explain', '# rm').stdout.split() == [
+        'commands',
+        'none',
+        'rules',
+        'none',
+        'objects',
+        'verdict',
+        'allow',
+    ]
 
 
 def test_a_policy_file_takes_the_place_of_the_options(tmp_path: Path) -> None:

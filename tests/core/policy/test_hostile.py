@@ -17,8 +17,6 @@ POLICIES = {
 DEEP = 10_000
 
 NESTED = {
-    name: text
-    for name, text in {
         'open parentheses': '(' * DEEP,
         'closed parentheses': '(' * DEEP + 'ls' + ')' * DEEP,
         'spaced parentheses': '( ' * DEEP + 'ls' + ' )' * DEEP,
@@ -45,7 +43,6 @@ NESTED = {
         'functions that meet': 'f(){ g; }; g(){ f; }; ls | f',
         'a row of functions': ''.join(f'f{i}(){{ f{i + 1}; f{i + 1}; }};' for i in range(60)) + 'ls|f0',
         'subscripts': 'a[' * DEEP,
-    }.items()
 }  # fmt: skip
 
 
@@ -116,7 +113,11 @@ def test_time_grows_with_the_length_and_no_faster() -> None:
 
 def test_a_caller_deep_in_its_stack_gets_a_verdict() -> None:
     def deeper(levels: int) -> Decision:
-        return deeper(levels - 1) if levels else POLICIES['bash'].check('( ' * 45 + 'ls' + ' )' * 45).decision
+        return (
+            deeper(levels - 1)
+            if levels
+            else POLICIES['bash'].check('( ' * 45 + 'ls' + ' )' * 45).decision
+        )
 
     assert deeper(10) is Decision.ALLOW
     assert deeper(sys.getrecursionlimit() - 250) is Decision.DENY
@@ -139,7 +140,7 @@ def test_one_policy_serves_many_threads() -> None:
     assert found == [wanted] * 4
 
 
-ALPHABET = st.sampled_from(list(' \t\n;&|<>(){}[]$`"\'\\#=!*?~,.-+:@%^/0aA1\r\x00\ud800é') + ['rm ', 'if ', 'then ', 'fi ', 'do ', 'done ', '$(', '${', '$((', '<<E\n', '\nE\n', "$'", '[[ ', ' ]]', 'case x in ', 'esac ', 'env ', 'sh -c ', 'eval '])  # fmt: skip
+ALPHABET = st.sampled_from([*' \t\n;&|<>(){}[]$`"\'\\#=!*?~,.-+:@%^/0aA1\r\x00\ud800é', 'rm ', 'if ', 'then ', 'fi ', 'do ', 'done ', '$(', '${', '$((', '<<E\n', '\nE\n', "$'", '[[ ', ' ]]', 'case x in ', 'esac ', 'env ', 'sh -c ', 'eval '])  # fmt: skip
 
 
 @settings(max_examples=500, deadline=None)

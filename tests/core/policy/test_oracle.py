@@ -51,9 +51,23 @@ def test_no_program_runs_that_is_not_reported_in_200_000_lines() -> None:
 @pytest.mark.parametrize('shell', ['bash', 'dash'])
 def test_the_oracle_sees_what_runs(shell: str) -> None:
     oracle = _module('oracle')
-    lines = ['rm x; ls | foo', 'env rm x & true', 'no-such-program x', 'if', 'echo $(find . -name f -exec rm {} \\;)', ':']
+    lines = [
+        'rm x; ls | foo',
+        'env rm x & true',
+        'no-such-program x',
+        'if',
+        'echo $(find . -name f -exec rm {} \\;)',
+        ':',
+    ]
 
     runs = oracle.run(lines, shell=shell, accepted=True)
 
-    assert [run.programs for run in runs] == [{'rm', 'ls', 'foo'}, {'rm'}, {'no-such-program'}, set(), {'rm'}, set()]
+    assert [run.programs for run in runs] == [
+        {'rm', 'ls', 'foo'},
+        {'rm'},
+        {'no-such-program'},
+        set(),
+        {'rm'},
+        set(),
+    ]
     assert [run.accepted for run in runs] == [True, True, True, False, True, True]

@@ -53,18 +53,30 @@ def test_a_file_may_deny_nothing() -> None:
 @pytest.mark.parametrize(
     ('text', 'message'),
     [
-        ('allowed_comands: [ls]', "p.yaml, line 1: the key 'allowed_comands' is not known; did you mean 'allowed_commands'?"),
+        (
+            'allowed_comands: [ls]',
+            "p.yaml, line 1: the key 'allowed_comands' is not known; did you mean 'allowed_commands'?",
+        ),
         ('\nzzz: 1', "p.yaml, line 2: the key 'zzz' is not known; known are"),
         ('shell: zsh', "p.yaml, line 1: shell is 'zsh': it must be one of bash, sh"),
-        ('allow_interactive: maybe', "p.yaml, line 1: allow_interactive is 'maybe': it must be one of true, false"),
+        (
+            'allow_interactive: maybe',
+            "p.yaml, line 1: allow_interactive is 'maybe': it must be one of true, false",
+        ),
         ('allow_interactive: 1', 'p.yaml, line 1: allow_interactive is 1'),
         ('allowed_commands: ls', 'p.yaml, line 1: allowed_commands must be a list'),
         ('allowed_commands:\n  - [ls]', 'p.yaml, line 2: allowed_commands: a text belongs here'),
         ('allowed_commands:\n  - ls\n  - git *', "p.yaml, line 3: allowed_commands holds 'git *'"),
         ('denied_operators: [x]', "p.yaml, line 1: denied_operators holds 'x'"),
         ('ask_commands:\n  - match: [x]', "p.yaml, line 2: the key 'command' is missing"),
-        ('ask_commands:\n  - command: x\n    matches: [x]', "p.yaml, line 3: the key 'matches' is not known; did you mean 'match'?"),
-        ('ask_commands:\n  - {command: x, match: x}', 'p.yaml, line 2: match must be a list of command lines'),
+        (
+            'ask_commands:\n  - command: x\n    matches: [x]',
+            "p.yaml, line 3: the key 'matches' is not known; did you mean 'match'?",
+        ),
+        (
+            'ask_commands:\n  - {command: x, match: x}',
+            'p.yaml, line 2: match must be a list of command lines',
+        ),
         ('shell: sh\nshell: bash', 'p.yaml, line 2: shell stands twice'),
         ('[a]', 'p.yaml, line 1: a mapping of'),
         ('a: [', 'p.yaml: not valid YAML'),
@@ -79,7 +91,10 @@ def test_what_is_wrong_is_named_with_its_place(text: str, message: str) -> None:
 
 def test_an_example_that_does_not_hold_is_an_error_when_the_file_is_loaded(tmp_path: Path) -> None:
     path = tmp_path / 'p.yaml'
-    path.write_text("ask_commands:\n  - {command: rm, match: [ls, 'ls |'], not_match: ['ls; rm']}", encoding='utf-8')
+    path.write_text(
+        "ask_commands:\n  - {command: rm, match: [ls, 'ls |'], not_match: ['ls; rm']}",
+        encoding='utf-8',
+    )
 
     with pytest.raises(PolicyError) as caught:
         load(path)

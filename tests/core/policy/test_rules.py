@@ -1,5 +1,7 @@
 """What the lists of a policy mean, in one row per claim."""
 
+# ruff: noqa: RUF001, S108  # look-alike letters and paths are what the rows are about
+
 import pytest
 
 from anyshell.errors import PolicyError
@@ -24,7 +26,7 @@ ROWS = [
     ({**DEFAULT, 'ask_commands': ('rm -r',)}, 'rm -r x', ASK, 'ask_commands'),
     ({**DEFAULT, 'ask_commands': ('rm -r',)}, 'rm x', DENY, 'denied_commands'),
     ({'denied_commands': ('rm',), 'ask_commands': ('rm',)}, 'rm x', DENY, 'denied_commands'),
-    ({'denied_commands': tuple(list(DEFAULT_DENIED_COMMANDS)), 'ask_commands': ('rm',)}, 'rm x', DENY, 'denied_commands'),
+    ({'denied_commands': (*DEFAULT_DENIED_COMMANDS, 'x'), 'ask_commands': ('rm',)}, 'rm x', DENY, 'denied_commands'),
     ({**DEFAULT, 'ask_commands': ('git',)}, 'ls; git push; rm x', DENY, 'denied_commands'),
     ({**DEFAULT, 'ask_commands': ('git',)}, 'ls; git push', ASK, 'ask_commands'),
     ({**DEFAULT, 'ask_commands': ('git push',)}, 'git pull', ALLOW, None),
@@ -125,7 +127,9 @@ ROWS = [
 
 
 @pytest.mark.parametrize(('options', 'command', 'decision', 'rule'), ROWS)
-def test_the_strictest_rule_decides(options: dict, command: str, decision: Decision, rule: str | None) -> None:
+def test_the_strictest_rule_decides(
+    options: dict, command: str, decision: Decision, rule: str | None
+) -> None:
     verdict = Policy.from_lists(**options).check(command)
 
     assert (verdict.decision, verdict.rule) == (decision, rule), verdict.reason
@@ -139,16 +143,26 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(('options', 'command', 'reason'), SENTENCES)
-def test_a_reason_is_a_sentence_that_says_what_is_allowed(options: dict, command: str, reason: str) -> None:
+def test_a_reason_is_a_sentence_that_says_what_is_allowed(
+    options: dict, command: str, reason: str
+) -> None:
     assert Policy.from_lists(**options).check(command).reason == reason
 
 
 @pytest.mark.parametrize(
     ('options', 'command', 'start'),
     [
-        ({'denied_operators': ('>',)}, 'ls >> f', "Shell operator '>' is not allowed. '>>' is a form of it."),
+        (
+            {'denied_operators': ('>',)},
+            'ls >> f',
+            "Shell operator '>' is not allowed. '>>' is a form of it.",
+        ),
         ({}, 'vim f', 'Interactive commands are not allowed. '),
-        (DEFAULT, 'ls |', 'The command is not understood: a command is missing, at character 4 (line 1)'),
+        (
+            DEFAULT,
+            'ls |',
+            'The command is not understood: a command is missing, at character 4 (line 1)',
+        ),
         (DEFAULT, '$x y', "'$x y' is not known before it runs. "),
     ],
 )
@@ -163,7 +177,9 @@ def test_a_verdict_names_the_place_of_the_command() -> None:
 
 
 def test_an_explanation_shows_every_command_and_what_runs_it() -> None:
-    explanation = Policy.from_lists(denied_commands=('rm',)).explain('A=1 env xargs -n1 sh -c "ls; rm"')
+    explanation = Policy.from_lists(denied_commands=('rm',)).explain(
+        'A=1 env xargs -n1 sh -c "ls; rm"'
+    )
 
     assert [(call.name, call.via) for call in explanation.findings.calls] == [
         ('env', ()),
@@ -186,7 +202,7 @@ def test_an_explanation_shows_every_command_and_what_runs_it() -> None:
         ({'allowed_commands': ('A=1 ls',)}, "allowed_commands holds 'A=1 ls'"),
         ({'ask_commands': ('-x',)}, "ask_commands holds '-x'"),
         ({'ask_commands': ('rm;',)}, "ask_commands holds 'rm;'"),
-        ({'ask_commands': ('"rm',)}, 'ask_commands holds \'"rm\''),
+        ({'ask_commands': ('"rm',)}, "ask_commands holds '\"rm'"),
         ({'denied_commands': ('r\0m',)}, 'denied_commands holds'),
         ({'denied_commands': 'rm'}, "denied_commands is the text 'rm'"),
         ({'denied_commands': (1,)}, 'denied_commands holds 1'),
@@ -206,7 +222,12 @@ def test_a_bad_entry_is_named(options: dict, named: str) -> None:
 def test_rules_can_be_put_together_by_hand() -> None:
     policy = Policy((DeniedCommands(('rm',)), AskCommands(('git',))), unresolved='allow')
 
-    assert [policy.check(line).decision for line in ('rm', 'git', 'ls', '$x')] == [DENY, ASK, ALLOW, ALLOW]
+    assert [policy.check(line).decision for line in ('rm', 'git', 'ls', '$x')] == [
+        DENY,
+        ASK,
+        ALLOW,
+        ALLOW,
+    ]
 
 
 def test_a_rule_of_ones_own_is_asked_and_counts() -> None:
@@ -216,7 +237,9 @@ def test_a_rule_of_ones_own_is_asked_and_counts() -> None:
         def check(self, findings):
             for call in findings.calls:
                 if any('/tmp' in word.literal for word in call.arguments):
-                    yield Verdict(DENY, 'Nothing in /tmp is touched.', self.name, call.text, call.span)
+                    yield Verdict(
+                        DENY, 'Nothing in /tmp is touched.', self.name, call.text, call.span
+                    )
 
     policy = Policy((NoTmp(),))
 

@@ -101,8 +101,12 @@ def test_what_is_not_known_fails_closed(row: str) -> None:
 
 @pytest.mark.parametrize('row', UNRESOLVED)
 @pytest.mark.parametrize('unresolved', ['ask', 'allow'])
-def test_what_is_not_known_is_asked_about_or_allowed_as_the_option_says(row: str, unresolved: str) -> None:
-    policy = Policy.from_lists(denied_commands=('rm',), allow_interactive=True, unresolved=unresolved)
+def test_what_is_not_known_is_asked_about_or_allowed_as_the_option_says(
+    row: str, unresolved: str
+) -> None:
+    policy = Policy.from_lists(
+        denied_commands=('rm',), allow_interactive=True, unresolved=unresolved
+    )
 
     assert policy.check(row).decision is {'ask': Decision.ASK, 'allow': Decision.ALLOW}[unresolved]
 
@@ -117,9 +121,68 @@ def test_a_denied_name_that_does_not_run_is_harmless(row: str) -> None:
 def test_every_program_of_the_table_has_a_row() -> None:
     text = ' '.join((*RUNS, *UNRESOLVED, *HARMLESS))
     # These judge what their arguments evaluate, and have their rows in test_rules.py; or they are one entry's other names.
-    elsewhere = {'test', '[', 'let', 'read', 'unset', 'printf', 'wait', 'getopts', 'declare', 'typeset', 'local', 'export', 'readonly'}
-    names = {'readarray', 'ash', 'ksh93', 'mksh', 'lksh', 'rbash', 'yash', 'posh', 'hush', 'fish', 'csh', 'tcsh', 'batch', 'i386', 'x86_64', 'uname26'}
-    small = {'catchsegv', 'eatmydata', 'torsocks', 'torify', 'chronic', 'dumb-init', 'tini', 'rlwrap', 'proxychains', 'proxychains4', 'firejail', 'faketime'}
-    small |= {'valgrind', 'cgexec', 'numactl', 'caffeinate', 'xvfb-run', 'dbus-launch', 'uvx', 'pdm', 'hatch', 'rye', 'bunx', 'yarn', 'mamba', 'micromamba'}
+    elsewhere = {
+        'test',
+        '[',
+        'let',
+        'read',
+        'unset',
+        'printf',
+        'wait',
+        'getopts',
+        'declare',
+        'typeset',
+        'local',
+        'export',
+        'readonly',
+    }
+    names = {
+        'readarray',
+        'ash',
+        'ksh93',
+        'mksh',
+        'lksh',
+        'rbash',
+        'yash',
+        'posh',
+        'hush',
+        'fish',
+        'csh',
+        'tcsh',
+        'batch',
+        'i386',
+        'x86_64',
+        'uname26',
+    }
+    small = {
+        'catchsegv',
+        'eatmydata',
+        'torsocks',
+        'torify',
+        'chronic',
+        'dumb-init',
+        'tini',
+        'rlwrap',
+        'proxychains',
+        'proxychains4',
+        'firejail',
+        'faketime',
+    }
+    small |= {
+        'valgrind',
+        'cgexec',
+        'numactl',
+        'caffeinate',
+        'xvfb-run',
+        'dbus-launch',
+        'uvx',
+        'pdm',
+        'hatch',
+        'rye',
+        'bunx',
+        'yarn',
+        'mamba',
+        'micromamba',
+    }
 
     assert {name for name in PROGRAMS if f'{name} ' not in text + ' '} <= elsewhere | names | small

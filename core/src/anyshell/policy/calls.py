@@ -209,7 +209,9 @@ class Search:
         )
         self._nested += len(text)
         if inner.depth > _MAX_CODE_DEPTH or self._nested > _MAX_CODE:
-            self.unresolve('code', 'It is code in code, too deep or too long.', situation, word.raw, span)
+            self.unresolve(
+                'code', 'It is code in code, too deep or too long.', situation, word.raw, span
+            )
             return
         if not text.strip(UNKNOWN + ' \t\n'):
             self.unresolve(
@@ -270,7 +272,7 @@ class Search:
                 start, bodies, _ = self.functions.get(command.name, (command.span[0], [], True))
                 self.functions[command.name] = (start, [*bodies, command], True)
 
-    def compound(self, command: Compound, situation: Situation) -> None:
+    def compound(self, command: Compound, situation: Situation) -> None:  # noqa: C901  # each kind of command is a case
         """Walk a compound command."""
         for word in command.words:
             self.substitutions(word, situation)

@@ -190,7 +190,7 @@ def parse(text: str, path: str = 'policy') -> PolicyFile:
     import yaml  # noqa: PLC0415  # only those who use policy files pay for it
 
     try:
-        root = cast('Any', yaml.compose(text, Loader=yaml.SafeLoader))
+        root = cast('Any', yaml.compose(text, Loader=yaml.SafeLoader))  # pyright: ignore[reportUnknownMemberType]  # PyYAML's stubs
     except yaml.YAMLError as error:
         raise PolicyError(f'{path}: not valid YAML: {error}') from error
     if root is None:
@@ -204,7 +204,7 @@ def parse(text: str, path: str = 'policy') -> PolicyFile:
         if name in settings or name in lists:
             raise PolicyError(f'{place}: {name} stands twice')
         if name in _CHOICES:
-            value = loader.construct_object(node, deep=True)  # pyright: ignore[reportUnknownMemberType]  # PyYAML's stubs
+            value = cast('object', loader.construct_object(node, deep=True))  # pyright: ignore[reportUnknownMemberType]  # PyYAML's stubs
             if not any(
                 value is choice or (isinstance(choice, str) and value == choice)
                 for choice in _CHOICES[name]

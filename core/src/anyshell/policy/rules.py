@@ -191,6 +191,7 @@ class Entry:
         """Whether this entry names the program of a call.
 
         Args:
+            call: The call.
             exact: Whether only the program itself counts, not another file of that name (for permissions).
         """
         if '/' in self.program:
@@ -214,7 +215,7 @@ class Entry:
         return _begins(call.arguments, self.arguments, valued, exact=exact)
 
 
-def _begins(
+def _begins(  # noqa: C901  # each kind of option is a case
     words: Sequence[Word], wanted: Sequence[str], valued: frozenset[str], *, exact: bool
 ) -> bool | None:
     """Whether arguments begin with `wanted`, after options of the program.

@@ -9,6 +9,8 @@ names and operators; only space and tab are blanks; `#` begins a comment only wh
 place of a command reads on to its `]`, over blanks and `#`; here-documents begin after the line that names them.
 """
 
+# ruff: noqa: C901, PLR0912, PLR0915  # a reader's functions are as long as the forms that they read
+
 from __future__ import annotations
 
 import re
@@ -109,7 +111,8 @@ _NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _TARGET = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\+?', re.DOTALL)
 _DESCRIPTOR_NAME = re.compile(r'\{[A-Za-z_][A-Za-z0-9_]*(\[.*\])?\}', re.DOTALL)
 _KEYWORD = re.compile(r'[a-z]+|\[\[|[!{}]')
-_SUBSCRIPTED = re.compile(r'[A-Za-z_][A-Za-z0-9_]*\[')
+# A word that is one word only where bash reads `name[` on to its `]`, or that might be an assignment.
+_SUBSCRIPTED = re.compile(r'[A-Za-z_][A-Za-z0-9_]*\[(?![\w.,:*?-]*\](?:[^=+]|$))')
 _UNARY = re.compile(r'-[A-Za-z]')
 _SCAN_RUN = re.compile(r'[^\\\'"`$<>(){}\[\]]+')
 _HARMLESS_QUOTES = re.compile(r"'[^'\"$`\\}\n]*'")
@@ -327,7 +330,9 @@ class Reader:
                     self._scan(inner, subs, ']', '[', what='the subscript')
                     subscript = self.text[at : self.at - 1]
                     self._no_hidden_code(inner, at)
-                    parts += [('u', plain), *inner, ('u', ']')]
+                    parts.append(('u', plain))
+                    parts += inner
+                    parts.append(('u', ']'))
                     plain, at = '', self.at
                     token += 's]'
             elif char == '=' and token is not None:
@@ -718,7 +723,7 @@ class Reader:
         ):
             raise self.fail(f'this form of `${{…}}` {_BASH_ONLY}', start)
         inner = []
-        self._scan(inner, subs, '}', '', double=quoted, brace=True, what='the expansion')
+        self._scan(inner, subs, '}', '', double=quoted, what='the expansion')
         rest = self.text[begin : self.at - 1].replace('\\\n', '')
         if first == '@' and 'P' in rest:
             self.hidden.append(
@@ -738,7 +743,7 @@ class Reader:
                 (('m' if several or indirect or '@' in rest else 'X') if quoted else 'x', '')
             )
 
-    def _scan(  # noqa: C901, PLR0912  # the characters that mean something between brackets
+    def _scan(
         self,
         parts: list[Part],
         subs: list[Substitution],
@@ -747,7 +752,6 @@ class Reader:
         *,
         what: str,
         double: bool = False,
-        brace: bool = False,
     ) -> None:
         """Read up to the `close` that matches, over quotes and expansions; moves behind it."""
         start, text, end, count = self.at, self.text, self.end, 1
@@ -1504,7 +1508,7 @@ class Reader:
         char = self._test_blanks()
         if not char or char in ')&|' or self._after_keyword(']]') > 0:
             return
-        if _UNARY.fullmatch(left.raw):
+        if _UNARY.fullmatch(left.raw.replace('\\\n', '')):
             self._blanks()
             operand = self._plain_word('an operand of `[[`')
             command.words.append(operand)
@@ -1572,12 +1576,12 @@ class Reader:
                 strict = strict or bool(assignments)
                 continue
             if not words:
-                if redirects and self.closer and word.raw in _RESERVED:
+                if redirects and not assignments and self.closer and word.raw in _RESERVED:
                     # bash 5.2 writes the commands of `$(…)` anew, with redirections last: the word becomes a keyword.
                     raise self.fail(f'`{word.raw}` behind a redirection is read in two ways', begin)
                 if strict and _SUBSCRIPTED.match(word.raw):
                     raise self.fail('a `[` behind a redirection is read in different ways', begin)
-                assigning = word.raw in _ASSIGNING and not strict
+                assigning = word.raw.replace('\\\n', '') in _ASSIGNING and not strict
                 if not self.bash and word.raw == 'function':
                     raise self.fail(f'`function` {_BASH_ONLY}')
             words.append(word)

@@ -62,7 +62,7 @@ class Word:
             return True
         text = ''
         for kind, part in parts:
-            if kind != 'u' and kind != 'q':
+            if kind not in {'u', 'q'}:
                 return False
             text += part
         self._value = text

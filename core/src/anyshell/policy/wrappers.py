@@ -5,6 +5,8 @@ One table, `PROGRAMS`: to add a program, add an entry. An entry names the option
 makes the command unresolved: a guess about which word is the command would be a hole.
 """
 
+# ruff: noqa: ARG001, C901, PLR0911, PLR0912, PLR0915, PLR0917, S604  # every entry of the table has one signature; `shell` is a grammar
+
 from __future__ import annotations
 
 import re
@@ -130,7 +132,7 @@ class Grammar:
             if kind is None and not self.lenient:
                 options.problem = f'The option -{letter} of {name!r} is not known to the policy.'
                 return index
-            if kind == ':' or kind == '::':
+            if kind in {':', '::'}:
                 glued = word.without(place + 1)
                 if glued.parts and (glued.literal or word.value is None):
                     options.found.append((letter, glued))
@@ -286,9 +288,7 @@ def code_rest(
 
 
 def _joined(words: Sequence[Word], span: Span) -> Word:
-    text = ' '.join(
-        word.code if word.one_field else UNKNOWN for word in words
-    )
+    text = ' '.join(word.code if word.one_field else UNKNOWN for word in words)
     return Word(' '.join(word.raw for word in words), (('q', text),), span)
 
 
@@ -375,7 +375,7 @@ def _eval(search: Search, name: str, words: list[Word], situation: Situation, sp
         search.code(_joined(words, span), situation, by=name, extglob=situation.extglob)
 
 
-def _trap(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+def _trap(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     index = 0
     while index < len(words) and (words[index].value or '') in {
         '-l',
@@ -394,7 +394,7 @@ def _trap(search: Search, name: str, words: list[Word], situation: Situation, sp
         search.code(words[index], situation, by=name)
 
 
-def _alias(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+def _alias(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     for word in words:
         key, equals, _ = word.prefix().partition('=')
         if equals:
@@ -448,7 +448,7 @@ def _enable(search: Search, name: str, words: list[Word], situation: Situation, 
         search.unresolve('code', 'It loads code into the shell.', situation, text, span)
 
 
-def _test(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+def _test(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     risky = any(
         word.value in {'-v', '-R'} or (word.value is None and not word.prefix()) for word in words
     )
@@ -458,7 +458,7 @@ def _test(search: Search, name: str, words: list[Word], situation: Situation, sp
         )
 
 
-def _let(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+def _let(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     search.hidden(words, situation)
     for word in words:
         for match in re.finditer(
@@ -467,18 +467,18 @@ def _let(search: Search, name: str, words: list[Word], situation: Situation, spa
             search.set(match[1], None, situation, word.raw, word.span)
 
 
-def _read(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+def _read(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     search.hidden(words, situation)
     _set_names(search, words, situation)
 
 
-def _unset(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+def _unset(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     search.hidden(words, situation)
     search.removes_functions = True
     _set_names(search, words, situation)
 
 
-def _printf(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+def _printf(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     if words and words[0].prefix().startswith('-v'):
         target = (
             words[0].without(2)
@@ -493,7 +493,7 @@ def _printf(search: Search, name: str, words: list[Word], situation: Situation, 
         )
 
 
-def _wait(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+def _wait(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     search.hidden(words, situation)
 
 
@@ -549,7 +549,7 @@ _SHELL_LONG = frozenset((
 ))  # fmt: skip
 
 
-def shell(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: C901, PLR0912, PLR0915  # the order in which a shell reads its arguments
+def shell(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     """Judge what a shell runs: the code of `-c`, a script, or what it reads."""
     situation = replace(situation, functions=False)
     grammar: Shell = 'sh' if name in _POSIX_SHELLS else 'bash'
@@ -710,7 +710,7 @@ def _xargs(search: Search, name: str, words: list[Word], situation: Situation, s
     search.run(left, situation, span)
 
 
-def _find(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+def _find(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     situation = replace(situation, functions=False)
     index = 0
     while index < len(words):
@@ -845,9 +845,7 @@ def _su(search: Search, name: str, words: list[Word], situation: Situation, span
         shell(search, 'bash', left[1:], situation, span)
 
 
-def _sg(
-    search: Search, name: str, words: list[Word], situation: Situation, span: Span
-) -> None:
+def _sg(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     left = [word for word in words if word.value not in {'-', '-c'}][1:]
     if left:
         search.code(_joined(left, span), replace(situation, functions=False), by=name)
@@ -997,7 +995,7 @@ def _screen(search: Search, name: str, words: list[Word], situation: Situation, 
         search.run(options.rest, situation, span)
 
 
-def _gdb(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:  # noqa: ARG001  # the interface of the table
+def _gdb(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     for index, word in enumerate(words):
         if word.value in {'--args', '-args'} and words[index + 1 :]:
             search.run(words[index + 1 :], replace(situation, functions=False), span)
