@@ -58,7 +58,9 @@ class TestLocalSandbox(SandboxSuite):
 class TestBubblewrapSandbox(SandboxSuite):
     @pytest.fixture
     async def sandbox(self, tmp_path: Path) -> AsyncGenerator[Sandbox]:
-        async with BubblewrapSandbox(cwd=tmp_path) as sandbox:
+        # The tests' own TMPDIR is not there inside.
+        env = {**os.environ, 'TMPDIR': '/tmp'}
+        async with BubblewrapSandbox(cwd=tmp_path, env=env) as sandbox:
             yield sandbox
 
 
