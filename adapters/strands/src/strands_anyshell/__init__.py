@@ -2,5 +2,6 @@
 
 from strands_anyshell.guard import ShellPolicy
 from strands_anyshell.plugin import ShellPlugin
+from strands_anyshell.sandbox import StrandsSandbox
 
-__all__ = ['ShellPlugin', 'ShellPolicy']
+__all__ = ['ShellPlugin', 'ShellPolicy', 'StrandsSandbox']
