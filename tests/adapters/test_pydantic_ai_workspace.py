@@ -59,7 +59,7 @@ class TestBubblewrapSandbox(SandboxSuite):
     @pytest.fixture
     async def sandbox(self, tmp_path: Path) -> AsyncGenerator[Sandbox]:
         # The tests' own TMPDIR is not there inside.
-        env = {**os.environ, 'TMPDIR': '/tmp'}
+        env = {**os.environ, 'TMPDIR': '/tmp'}  # noqa: S108  (the sandbox's)
         async with BubblewrapSandbox(cwd=tmp_path, env=env) as sandbox:
             yield sandbox
 
