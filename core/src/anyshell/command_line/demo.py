@@ -90,7 +90,7 @@ TURNS = (
     help='Wait so long before each turn; by default 0.8 on a terminal, else 0.',
 )
 def demo(*, pause: float | None) -> int:
-    r"""Show what a model sees: a session with all tools, played from a script. It needs no model, no key, no network.
+    """Show what a model sees: a session with all tools, played from a script. It needs no model, no key, no network.
 
     What is shown really happens, in a temporary folder that is removed at the end: a command is denied, a server is
     started in the background, waited for, asked, and stopped.
@@ -99,7 +99,7 @@ def demo(*, pause: float | None) -> int:
     Exit codes:
       0  all went as it should
       1  something did not, and the last lines say what; "anyshell doctor" says more
-    """
+    """  # noqa: D301 - a backspace is how click is told not to wrap
     if pause is None:
         pause = 0.8 if sys.stdout.isatty() else 0.0
     started = time.monotonic()

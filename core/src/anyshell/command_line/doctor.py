@@ -60,7 +60,7 @@ def examine(required: frozenset[str] = frozenset()) -> list[Check]:
     help=f'Fail when this does not work; may be given several times. One of: {", ".join(QUESTIONS)}.',
 )
 def doctor(*, as_json: bool, required: tuple[str, ...]) -> int:
-    r"""Look at what this host can start and enforce, and say how to mend what it can't.
+    """Look at what this host can start and enforce, and say how to mend what it can't.
 
     Every answer is tried: a command is run, a child is left behind and looked for, bubblewrap is started, the engines
     are asked, every adapter that is installed is imported. That takes some seconds, at most a minute.
@@ -78,7 +78,7 @@ def doctor(*, as_json: bool, required: tuple[str, ...]) -> int:
       anyshell doctor
       anyshell doctor --require bubblewrap --require cgroups   # in a Dockerfile or in CI
       anyshell doctor --json | jq '.checks[] | select(.works | not)'
-    """
+    """  # noqa: D301 - a backspace is how click is told not to wrap
     found = examine(frozenset(required))
     works = all(check.works for check in found if check.required)
     if as_json:
@@ -93,12 +93,20 @@ def doctor(*, as_json: bool, required: tuple[str, ...]) -> int:
     return 0 if works else 1
 
 
-def _about() -> dict[str, str]:
+def own_version() -> str:
+    """The release of this package."""
     try:
-        own = version('anyshell')
+        return version('anyshell')
     except PackageNotFoundError:  # the sources, not installed
-        own = 'unknown'
-    return {'anyshell': own, 'python': platform.python_version(), 'executable': sys.executable}
+        return 'unknown'
+
+
+def _about() -> dict[str, str]:
+    return {
+        'anyshell': own_version(),
+        'python': platform.python_version(),
+        'executable': sys.executable,
+    }
 
 
 def _print(found: list[Check], *, works: bool) -> None:

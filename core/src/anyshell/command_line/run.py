@@ -148,7 +148,7 @@ def run(
     shell: Literal['bash', 'sh'] | None,
     as_model: bool,
 ) -> int:
-    r"""Run a COMMAND as an agent's shell would: under a policy, in a sandbox, with a time limit.
+    """Run a COMMAND as an agent's shell would: under a policy, in a sandbox, with a time limit.
 
     One argument is a line for the shell; several are the words of one command. Output comes as it is written, standard
     input is empty, there is no terminal. Ctrl+C ends the command. Whatever it leaves running is ended too.
@@ -165,10 +165,11 @@ def run(
     Examples:
       anyshell run -- 'for i in 1 2 3; do echo $i; sleep 1; done'
       anyshell run --allow git --allow ls -- git status
-      anyshell run --sandbox bubblewrap --cwd /tmp -- 'curl -sI https://example.org'
-      anyshell run --sandbox image:debian:12 --timeout 600 -- 'apt list --installed | wc -l'
+      anyshell run --sandbox bubblewrap --timeout 600 -- 'make test'
+      anyshell run --sandbox image:debian:12 --network -- 'apt-get update'
+      anyshell run --sandbox ssh:build.example --cwd /srv/app -- git log -1
       anyshell run --as-model -- 'rm -rf build'
-    """
+    """  # noqa: D301 - a backspace is how click is told not to wrap
     try:
         rules = {
             'allowed_commands': allow,

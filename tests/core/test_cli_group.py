@@ -1,0 +1,65 @@
+"""The command `anyshell` as a whole: what it lists, what it completes, and what importing the package costs."""
+
+import subprocess
+import sys
+
+import pytest
+
+import anyshell as package
+from anyshell.command_line import doctor
+
+COMMANDS = {'check', 'demo', 'doctor', 'explain', 'run', 'schema', 'test'}
+
+
+def test_help_lists_every_command_with_a_sentence(anyshell):
+    done = anyshell('--help', COLUMNS='200')
+
+    listed = dict(
+        line.split(maxsplit=1) for line in done.stdout.partition('Commands:\n')[2].splitlines()
+    )
+    assert set(listed) == COMMANDS
+    assert all(sentence[0].isupper() for sentence in listed.values())
+
+
+@pytest.mark.parametrize('command', sorted(COMMANDS))
+def test_every_command_has_help(anyshell, command):
+    done = anyshell(command, '--help')
+
+    assert done.returncode == 0
+    assert f'Usage: anyshell {command}' in done.stdout
+
+
+def test_version_is_that_of_the_distribution(anyshell):
+    done = anyshell('--version')
+
+    assert done.returncode == 0
+    assert done.stdout == f'anyshell, version {doctor.own_version()}\n'
+
+
+def test_unknown_command_is_an_error_of_its_own(anyshell):
+    done = anyshell('nonesuch')
+
+    assert done.returncode == 3
+    assert "No such command 'nonesuch'" in done.stderr
+
+
+@pytest.mark.parametrize('shell', ['bash', 'zsh', 'fish'])
+def test_completion_is_what_the_help_says(anyshell, shell):
+    assert '_ANYSHELL_COMPLETE=bash_source' in anyshell('--help').stdout
+
+    script = anyshell(_ANYSHELL_COMPLETE=f'{shell}_source').stdout
+    found = anyshell(
+        _ANYSHELL_COMPLETE='zsh_complete', COMP_WORDS='anyshell do', COMP_CWORD='1'
+    ).stdout
+
+    assert 'anyshell' in script
+    assert 'plain\ndoctor\n' in found
+
+
+def test_importing_the_package_imports_no_command_line():
+    program = f'import sys, {package.__name__}; print({{"click", "yaml", "anyshell.cli", "anyshell.command_line"}} & set(sys.modules))'
+    done = subprocess.run(
+        [sys.executable, '-c', program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == 'set()\n'
