@@ -237,3 +237,24 @@ def test_help_has_examples_and_exit_codes(anyshell):
 
     assert '  Examples:\n    anyshell run -- ' in text
     assert '  Exit codes:\n' in text
+
+
+@pytest.mark.needs('bubblewrap')
+async def test_runs_in_a_sandbox_and_a_signal_ends_what_runs_there(
+    anyshell, start_anyshell, sleeper, tmp_path
+):
+    inside = ('--sandbox', 'bubblewrap', '--cwd', str(tmp_path), '--no-policy')
+
+    done = anyshell('run', *inside, '--', 'pwd; touch here; touch /usr/there')
+
+    assert (done.returncode, done.stdout) == (1, f'{tmp_path}\n')
+    assert [path.name for path in tmp_path.iterdir()] == ['here']
+
+    process = start_anyshell(
+        'run', *inside, '--', f'trap "" INT TERM; echo started; {sleeper.command}'
+    )
+    assert process.stdout.readline() == 'started\n'
+    process.send_signal(signal.SIGINT)
+
+    assert process.wait(30) == 130
+    await sleeper.gone()
