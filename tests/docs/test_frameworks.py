@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted(ROOT.glob('docs/**/*.md')) + [ROOT / 'README.md', ROOT / 'SECURITY.md']
+PAGES = [*sorted(ROOT.glob('docs/**/*.md')), ROOT / 'README.md', ROOT / 'SECURITY.md']
 CONTRACTS = {
     'contract': 'core/src/anyshell/testing/adapter_contract.py',
     'sandbox-contract': 'core/src/anyshell/testing/sandbox_contract.py',

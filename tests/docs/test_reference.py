@@ -1,6 +1,7 @@
 """The reference names all that is public, and nothing else; llms.txt and the navigation name all pages."""
 
 import ast
+import html
 import importlib.util
 import re
 from pathlib import Path
@@ -68,6 +69,14 @@ def test_llms_txt_is_made_from_the_navigation() -> None:
     spec.loader.exec_module(llms)
 
     assert (DOCS / 'llms.txt').read_text() == llms.text(), 'run: python docs/llms.py'
+
+
+def test_the_picture_of_the_demo_is_whole_and_loads_nothing() -> None:
+    picture = html.unescape((DOCS / 'assets/demo.svg').read_text()).replace('\xa0', ' ')
+
+    for text in ('run_command', "Command 'rm' is denied.", 'Started background command'):
+        assert text in picture
+    assert re.findall(r'url\((?!#)|@import|href=', picture) == []
 
 
 def test_pages_name_no_places_that_nobody_else_has() -> None:
