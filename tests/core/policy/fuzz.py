@@ -30,26 +30,23 @@ _LEFT_OUT = ('kill', 'ulimit', ':()', '/tmp')
 # Known limits: a hostile value in a variable that arithmetic evaluates, and the system's own start-up files.
 _KNOWN = ('$((v))', '((v))', '-lc', '-l -c', '--login', 'ENV=', 'unshare', 'bash -cl')
 # The kinds of lines that are refused although a shell may parse them. SECURITY.md lists them.
-REFUSED = re.compile(
-    '|'.join(
-        (
-            'a here-document has no end',
-            # With quotes around an expansion in it, no line is equal to it.
-            'the end of a here-document is named by an expansion',
-            r'`\$\{ …; \}` is not read',
-            r"a ' inside a quoted `\$\{…\}` is not read",
-            'it is nested too deeply',
-            # bash drops such lines without a word.
-            r'`for \(\(` has no `\)\)`',
-            r'an operand of `\[\[` is missing',
-            # bash 5.2 itself reads these in two ways: once as it looks for the end of `$(…)`, once as it runs it.
-            r'`time` right behind `\$\(` times only simple commands',
-            r'`.*` behind a redirection is read in two ways',
-            r'a `\[` behind a redirection is read in different ways',
-            r'an array in `\$\(…\)` holds an escaped character',
-        )
-    )
+_KINDS = (
+    'a here-document has no end',
+    # With quotes around an expansion in it, no line is equal to it.
+    'the end of a here-document is named by an expansion',
+    r'`\$\{ …; \}` is not read',
+    r"a ' inside a quoted `\$\{…\}` is not read",
+    'it is nested too deeply',
+    # bash drops such lines without a word.
+    r'`for \(\(` has no `\)\)`',
+    r'an operand of `\[\[` is missing',
+    # bash 5.2 itself reads these in two ways: once as it looks for the end of `$(…)`, once as it runs it.
+    r'`time` right behind `\$\(` times only simple commands',
+    r'`.*` behind a redirection is read in two ways',
+    r'a `\[` behind a redirection is read in different ways',
+    r'an array in `\$\(…\)` holds an escaped character',
 )
+REFUSED = re.compile('|'.join(_KINDS))
 
 
 _SCRIPT_RUNNERS = frozenset(('bash', 'dash', 'sh', '.', 'source'))

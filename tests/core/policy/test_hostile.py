@@ -1,4 +1,7 @@
-"""A verdict on any text, soon: the policy never raises, never hangs and reads in linear time."""
+"""A verdict on any text, soon: the policy never raises, never hangs and reads in linear time.
+
+Times are those of the processor, so that a busy machine fails no test.
+"""
 
 import sys
 import threading
@@ -49,11 +52,11 @@ NESTED = {
 @pytest.mark.parametrize('shell', ['bash', 'sh'])
 @pytest.mark.parametrize('text', NESTED.values(), ids=NESTED.keys())
 def test_deep_nesting_gets_a_verdict_within_a_second(text: str, shell: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
 
     POLICIES[shell].check(text)
 
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize(
@@ -69,11 +72,11 @@ def test_deep_nesting_gets_a_verdict_within_a_second(text: str, shell: str) -> N
     ],
 )
 def test_what_no_shell_can_run_is_refused_at_once(text: str, words: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
 
     verdict = POLICIES['bash'].check(text)
 
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert verdict.decision is Decision.DENY
     assert verdict.rule == 'syntax'
     assert words in verdict.reason
@@ -103,9 +106,9 @@ def test_time_grows_with_the_length_and_no_faster() -> None:
     for count in (100, 1000):
         best = 10.0
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             assert POLICIES['bash'].check(line * count).decision is Decision.ALLOW
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.process_time() - start)
         times.append(best)
 
     assert times[1] < 25 * times[0]

@@ -448,6 +448,11 @@ class Search:
         first = words[0]
         text = self._text(words, situation, span)
         name, path, reason = resolve(first)
+        if name is not None and path is None and self._splits(first):
+            name = None
+            reason = (
+                'The folder of the command may become several words. Put the variable in quotes.'
+            )
         if name is None:
             self.unresolve('name', reason, situation, text, first.span)
             return
@@ -477,6 +482,16 @@ class Search:
         if entry is not None:
             inner = replace(situation, via=(*situation.via, name), depth=situation.depth + 1)
             entry(self, name, words[1:], inner, span)
+
+    def _splits(self, word: Word) -> bool:
+        """Whether `$folder/tool` may run something else, since the line gives the folder a value with blanks."""
+        kind, variable = word.parts[0]
+        if kind != 'v':
+            return False
+        if 'IFS' in self.text:
+            return True
+        values = [item.value for item in self.findings.settings if item.name == variable]
+        return any(value is not None and re.search(r'\s', value.literal) for value in values)
 
     def _text(self, words: Sequence[Word], situation: Situation, span: Span) -> str:
         """The command as it is written: its place in the line, or the words when it stands in other code."""
