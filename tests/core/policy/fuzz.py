@@ -102,6 +102,15 @@ def made(kind: str, count: int, seed: int, *, bash: bool) -> list[str]:
     return found
 
 
+def _hidden(run: oracle.Run, reported: set[str]) -> set[str]:
+    """The programs that ran and that the reader did not report."""
+    hidden = run.programs - reported - _SCRIPT_RUNNERS
+    # A script without a slash is looked for on PATH, where a stub stands: a file that is not read, as documented.
+    return (
+        hidden - (set(oracle.STUBS) - {'rm', 'zap'}) if reported & _SCRIPT_RUNNERS else set(hidden)
+    )
+
+
 def compare(report: Report, lines: list[str], *, shell: Shell) -> None:
     """Read the lines, run them, and note where the two differ."""
     start = time.monotonic()
@@ -132,10 +141,11 @@ def compare(report: Report, lines: list[str], *, shell: Shell) -> None:
             report.lenient.append((lines[index], run.errors))
         reported = {call.name for call in reading.calls}
         # A script without a slash is looked for on PATH, where a stub stands: a file that is not read, as documented.
-        hidden = run.programs - reported - _SCRIPT_RUNNERS
-        if reported & _SCRIPT_RUNNERS:
-            hidden -= set(oracle.STUBS) - {'rm', 'zap'}
-        if hidden:
+        hidden = _hidden(run, reported)
+        # What a line before left behind may still write its name: only what runs again when the line is alone counts.
+        if hidden and (
+            hidden := hidden & _hidden(oracle.run([lines[index]], shell=program)[0], reported)
+        ):
             report.missed.append((shell, lines[index], sorted(hidden)))
     if shell == 'bash':
         # dash has no `-n` that stops before it runs a line, and reads bash's syntax in its own way.
