@@ -487,6 +487,7 @@ async def test_span_shows_facts_and_the_command_only_with_content(
     ran, denied = sorted((data['data'] for data in found), key=lambda facts: facts['decision'])
     assert (ran['exit_code'], ran['timed_out'], ran['truncated']) == (3, False, False)
     assert ran['duration_seconds'] > 0
+    assert ran['output_bytes'] == len('secret-word\n')
     assert (denied['decision'], denied['rule']) == ('deny', 'denied_commands')
     assert ('secret-word' in json.dumps(spans.exported)) is content
     assert 'hush' not in json.dumps(spans.exported)

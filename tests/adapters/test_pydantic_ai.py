@@ -481,6 +481,7 @@ async def test_span_shows_facts_and_the_command_only_with_content(
         False,
     )
     assert float(str(ran['anyshell.duration_seconds'])) > 0
+    assert ran['anyshell.output_bytes'] == len('secret-word\n')
     assert (denied['anyshell.decision'], denied['anyshell.rule']) == ('deny', 'denied_commands')
     everything = ' '.join(span.to_json() for span in exporter.get_finished_spans())
     assert ('secret-word' in everything) is content

@@ -456,15 +456,15 @@ class Jobs:
         return job.ended is not None
 
     async def _result(self, job: Job, *, timed_out: float | None = None) -> CommandResult:
-        stdout, stderr, truncated = await self._output(job.process)
-        return self._of(job, stdout, stderr, truncated=truncated, timed_out=timed_out)
+        return self._of(job, await self._output(job.process), timed_out=timed_out)
 
     async def _news(self, job: Job) -> CommandResult:
         """What no `since='last'` has shown yet; half a character at the end waits for its rest."""
         texts: dict[StreamType, str] = {}
-        truncated = False
+        truncated, size = False, 0
         for stream in STREAMS:
             total = (await self._processes.written(job.process, stream, 0)).total
+            size += total
             wanted = max(job.seen[stream], total - BYTES_PER_CHAR * self._limit)
             start, data = await self._processes.read(job.process, stream, wanted, total - wanted)
             final = job.ended is not None
@@ -472,17 +472,16 @@ class Jobs:
             truncated |= start > job.seen[stream] or len(text) > self._limit
             job.seen[stream] = start + taken
             texts[stream] = text[-self._limit :]
-        return self._of(job, texts['stdout'], texts['stderr'], truncated=truncated)
+        return self._of(job, _Output(texts['stdout'], texts['stderr'], truncated, size))
 
-    def _of(
-        self, job: Job, stdout: str, stderr: str, *, truncated: bool, timed_out: float | None = None
-    ) -> CommandResult:
+    def _of(self, job: Job, output: _Output, *, timed_out: float | None = None) -> CommandResult:
         return CommandResult(
             command=job.command,
             exit_code=job.process.exit_code,
-            stdout=stdout,
-            stderr=stderr,
-            truncated=truncated,
+            stdout=output.stdout,
+            stderr=output.stderr,
+            truncated=output.truncated,
+            output_bytes=output.size,
             timed_out=timed_out,
             duration=(job.ended or time.monotonic()) - job.started,
             cwd=job.cwd,
@@ -498,28 +497,38 @@ class Jobs:
         timed_out: float | None,
         cancelled: bool,
     ) -> CommandResult:
-        stdout, stderr, truncated = await self._output(process)
+        output = await self._output(process)
         return CommandResult(
             command=spawn.line,
             exit_code=None if timed_out is not None or cancelled else process.exit_code,
-            stdout=stdout,
-            stderr=stderr,
-            truncated=truncated,
+            stdout=output.stdout,
+            stderr=output.stderr,
+            truncated=output.truncated,
+            output_bytes=output.size,
             timed_out=timed_out,
             cancelled=cancelled,
             duration=time.monotonic() - started,
             cwd=spawn.cwd,
         )
 
-    async def _output(self, process: Process) -> tuple[str, str, bool]:
+    async def _output(self, process: Process) -> _Output:
         texts: dict[StreamType, str] = {}
-        truncated = False
+        truncated, size = False, 0
         for stream in STREAMS:
             written = await self._processes.written(process, stream, BYTES_PER_CHAR * self._limit)
+            size += written.total
             text = decode_tail(written.tail, cut=written.total > len(written.tail))
             truncated |= written.total > len(written.tail) or len(text) > self._limit
             texts[stream] = text[-self._limit :]
-        return texts['stdout'], texts['stderr'], truncated
+        return _Output(texts['stdout'], texts['stderr'], truncated, size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    stdout: str
+    stderr: str
+    truncated: bool
+    size: int
 
 
 class _Listener:

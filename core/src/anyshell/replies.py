@@ -155,6 +155,7 @@ def facts(result: CommandResult) -> dict[str, Any]:
         'timed_out': result.timed_out is not None,
         'cancelled': result.cancelled,
         'truncated': result.truncated,
+        'output_bytes': result.output_bytes,
         'cwd': result.cwd,
         'job_id': result.job_id,
         'decision': result.decision,

@@ -15,6 +15,7 @@ class CommandResult:
         stdout: The last `max_output_chars` characters of standard output.
         stderr: The last `max_output_chars` characters of standard error.
         truncated: Whether a stream was longer than what is kept here.
+        output_bytes: How much both streams have written in all.
         timed_out: The limit in seconds when that has passed, else `None`.
         cancelled: Whether the caller's `cancelled` event ended it, or for the audit hook the end of the caller's task.
         duration: Seconds from the start to the end, or to now.
@@ -31,6 +32,7 @@ class CommandResult:
     stdout: str = ''
     stderr: str = ''
     truncated: bool = False
+    output_bytes: int = 0
     timed_out: float | None = None
     cancelled: bool = False
     duration: float = 0.0
