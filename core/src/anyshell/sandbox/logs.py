@@ -6,6 +6,7 @@ Standard library only: the watcher process imports this module alone.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 
@@ -34,7 +35,12 @@ class Log:
         while view:
             if not self.room:
                 self._next_segment()
-            count = os.write(self.file, view[: self.room])
+            try:
+                count = os.write(self.file, view[: self.room])
+            except OSError as error:
+                if error.errno not in {errno.ENOSPC, errno.EDQUOT} or not self._start_over():
+                    raise
+                continue
             view = view[count:]
             self.room -= count
             self.total += count
@@ -47,6 +53,17 @@ class Log:
         self.file = os.open(f'{self.base}.{self.total}', flags, 0o600)
         self.offsets.append(self.total)
         self.room = self.segment
+
+    def _start_over(self) -> bool:
+        """The disk is full: drop all there is, since the end is worth more than the beginning; whether that was anything."""
+        freed = bool(self.offsets) and self.total > self.offsets[0]
+        self.close()
+        self.room = 0
+        for offset in self.offsets:
+            with contextlib.suppress(OSError):
+                os.unlink(f'{self.base}.{offset}')
+        self.offsets = []
+        return freed
 
     def close(self) -> None:
         """Close the segment that is being written; what is written stays."""

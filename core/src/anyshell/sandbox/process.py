@@ -663,7 +663,8 @@ class LocalProcesses(Processes):
 def _abandon(owner: int, pid: int, processes: Mapping[int, LocalProcess]) -> None:
     """Nobody closed the owner: its watcher ends what it started."""
     if pid == os.getpid():
-        for process in processes.values():  # nobody reads them: a method that runs would hold the owner
+        # Nobody reads them: a method that runs would hold the owner.
+        for process in processes.values():
             _close_descriptors(process)
         # The garbage collector calls this at any moment, perhaps in a thread that holds the watcher's locks: another
         # one has to wait for them. `threading.Thread` has locks of its own that this thread could hold.

@@ -142,9 +142,12 @@ class Watcher:
         its pipe, attached as well, is still open. One message carries it all, so that the order of bytes holds.
         """
         self.keys[key] = []
-        for stream, length, is_open in streams:
-            prefix = self.descriptors.pop(0) if length else -1
-            descriptor = self.descriptors.pop(0) if is_open else -1
+        # All of them first: one that stayed would be taken for that of a later message.
+        attached = [
+            (self.descriptors.pop(0) if length else -1, self.descriptors.pop(0) if is_open else -1)
+            for _, length, is_open in streams
+        ]
+        for (stream, length, is_open), (prefix, descriptor) in zip(streams, attached, strict=True):
             log = Log(f'{base}.{stream}', limit)
             if is_open:
                 self.add(descriptor, Pump(descriptor, log))
@@ -220,11 +223,13 @@ class Watcher:
 
 
 def copy(source: int, log: Log) -> None:
-    """Append a whole file to a log and close the file."""
+    """Append a whole file to a log, as far as that can grow, and close the file."""
     try:
         os.lseek(source, 0, os.SEEK_SET)
         while data := os.read(source, CHUNK):
             log.append(data)
+    except OSError:
+        log.close()
     finally:
         os.close(source)
 

@@ -1,0 +1,209 @@
+"""Programs in a bad state use anyshell: it must work there, or say what is wrong."""
+
+import os
+import resource
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+RUN = """
+    async def main():
+        async with session() as shell:
+            print(await shell.run('echo out; echo err >&2; exit 3'), file=open('result', 'w'))
+            await shell.start_command('echo up; exit 4')
+            reply = await shell.tools[2].call({'command_id': 'j1', 'wait_seconds': 30})
+            print(reply.text, file=open('job', 'w'))
+    asyncio.run(main())
+"""
+
+
+def assert_ran(tmp_path) -> None:
+    assert "exit_code=3, stdout='out\\n', stderr='err\\n'" in (tmp_path / 'result').read_text()
+    job = (tmp_path / 'job').read_text()
+    assert job == '[status: finished]\n[exit code: 4]\n[stdout]\nup\n\n'
+
+
+@pytest.mark.parametrize('closed', [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
+def test_a_host_without_standard_descriptors(host, tmp_path, closed) -> None:
+    def close() -> None:
+        for number in closed:
+            os.close(number)
+
+    host(RUN, preexec=close)
+
+    assert_ran(tmp_path)
+
+
+def test_a_host_that_ignores_sigchld_gets_output_and_ends_its_commands(host, sleep) -> None:
+    # The kernel reaps for such a host, so that nobody learns the exit code.
+    printed = host(f"""
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        async def main():
+            async with session(kill_grace=0.2) as shell:
+                print((await shell.run('echo out')).stdout)
+                print((await shell.run('{sleep.command} & wait', timeout=1)).timed_out)
+                await shell.start_command('{sleep.command}')
+        asyncio.run(main())
+    """)
+
+    assert printed == 'out\n\n1.0\n'
+    assert sleep.ends()
+
+
+def test_a_host_that_waits_for_every_child(host) -> None:
+    # As a supervisor may, in a thread: exit codes may go to it, output and ends must not.
+    printed = host("""
+        import threading
+        def steal():
+            while True:
+                try:
+                    os.waitpid(-1, 0)
+                except ChildProcessError:
+                    time.sleep(0.001)
+        threading.Thread(target=steal, daemon=True).start()
+        with session() as shell:
+            for number in range(30):
+                assert shell.run_sync(f'echo {number}', timeout=20).stdout == f'{number}\\n'
+        print('done')
+    """)
+
+    assert printed == 'done\n'
+
+
+def test_a_host_that_blocks_signals_ends_its_commands_all_the_same(host, sleep) -> None:
+    def block() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+    printed = host(
+        f"""
+        with session(kill_grace=0.2) as shell:
+            print(shell.run_sync('{sleep.command} & wait', timeout=1).timed_out)
+        """,
+        preexec=block,
+    )
+
+    assert printed == '1.0\n'
+    assert sleep.ends()
+
+
+def test_a_host_with_few_descriptors_gets_a_sentence_and_goes_on(host) -> None:
+    def few() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+
+    printed = host(
+        """
+        async def main():
+            async with session(max_jobs=64) as shell:
+                texts = [await shell.start_command('sleep 1000') for _ in range(40)]
+                runs = await asyncio.gather(*(shell.run_command('echo hi') for _ in range(30)))
+                for text in (*texts, *runs):
+                    assert text.startswith(('Started', '[Error: ')) or 'hi' in text, text
+                for number in range(1, 41):
+                    await shell.stop_command(f'j{number}')
+                print(await shell.run_command('echo after'))
+        asyncio.run(main())
+        """,
+        preexec=few,
+    )
+
+    assert printed == '[stdout]\nafter\n\n'
+
+
+def test_a_temporary_directory_that_is_missing(host, tmp_path) -> None:
+    host(RUN, TMPDIR=str(tmp_path / 'missing'))
+
+    assert_ran(tmp_path)
+
+
+def test_a_temporary_directory_that_takes_nothing_is_said(host, tmp_path) -> None:
+    (tmp_path / 'file').touch()  # a file is no directory, for root too
+    printed = host("""
+        import tempfile
+        tempfile.tempdir = os.path.abspath('file')
+        async def main():
+            async with session() as shell:
+                print(await shell.start_command('sleep 1000'))
+                print(await shell.run_command('echo after'))
+        asyncio.run(main())
+    """)
+
+    assert printed.startswith('[Error: no temporary directory can be made')
+    assert printed.endswith('[stdout]\nafter\n\n')
+
+
+def test_a_full_disk_takes_logs_but_no_command(host, tmp_path) -> None:
+    disk = tmp_path / 'disk'
+    disk.mkdir()
+    mount = ['mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', str(disk)]
+    if (
+        not shutil.which('mount')
+        or subprocess.run(mount, capture_output=True, check=False).returncode
+    ):
+        pytest.skip('no file system may be mounted here')
+    try:
+        printed = host(
+            """
+            async def main():
+                async with session() as shell:
+                    long = await shell.run('head -c 20000000 /dev/zero; echo end >&2; exit 5')
+                    print(long.exit_code, long.timed_out, long.truncated, long.stderr, long.stdout[-9:] == 9 * '\\0')
+                    await shell.start_command('head -c 5000000 /dev/zero; exit 6')
+                    await shell.tools[2].call({'command_id': 'j1', 'wait_seconds': 30})
+                    for known in shell._jobs.ids:
+                        await shell.stop_command(known)
+                    print((await shell.run('echo after')).stdout)
+            asyncio.run(main())
+            """,
+            TMPDIR=str(disk),
+        )
+        left = os.listdir(disk)
+    finally:
+        subprocess.run(['umount', str(disk)], check=True)
+
+    assert printed == '5 None True end\n True\nafter\n\n'
+    assert left == []
+
+
+def test_an_ordinary_user_ends_all_that_it_started(host, sleep, tmp_path) -> None:
+    if os.getuid() or not shutil.which('setpriv'):
+        pytest.skip('only root can become somebody else, with setpriv')
+    user = ('setpriv', '--reuid=65534', '--regid=65534', '--clear-groups')
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o777)
+    (tmp_path / 'tmp').mkdir()
+    (tmp_path / 'tmp').chmod(0o777)
+    program = f"""
+        assert os.getuid() == 65534
+        if not os.access(sys.executable, os.X_OK):
+            sys.executable = '/usr/bin/python3'
+        async def main():
+            async with session(kill_grace=0.2) as shell:
+                await shell.start_command('setsid {sleep.command} & {sleep.command}')
+                print((await shell.run('(setsid {sleep.command} &); {sleep.command}', timeout=1)).timed_out)
+                print((await shell.run('cat /etc/shadow')).exit_code)
+        asyncio.run(main())
+    """
+    try:
+        host('', *user)
+    except (AssertionError, OSError):
+        pytest.skip('an ordinary user can not run this Python')
+    printed = host(program, *user, TMPDIR=str(tmp_path / 'tmp'), HOME=str(tmp_path))
+
+    assert printed == '1.0\n1\n'
+    assert sleep.ends()
+    assert os.listdir(tmp_path / 'tmp') == []
+
+
+def test_an_environment_that_is_too_big_is_said_and_one_that_is_nearly_works(host) -> None:
+    printed = host("""
+        async def main():
+            async with session(env={**os.environ, 'BIG': 'x' * 120_000}) as shell:
+                print((await shell.run('echo ${#BIG}')).stdout)
+            async with session(env={**os.environ, 'BIG': 'x' * 200_000}) as shell:
+                print(await shell.run_command('echo ${#BIG}'))
+        asyncio.run(main())
+    """)
+
+    assert printed.startswith('120000\n\n[Error: the environment is too big')
