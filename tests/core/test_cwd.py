@@ -406,3 +406,13 @@ async def test_a_very_deep_directory_is_followed(shell, base) -> None:
 
         assert session.cwd == f'{base}/{folder}'
     shutil.rmtree(f'{base}/{"d" * 200}')
+
+
+async def test_records_do_not_pile_up() -> None:
+    """Each call leaves one file in the session's private directory; it goes when it was read."""
+    async with ShellSession(ShellOptions(persist_cwd=True)) as session:
+        for line in ('cd /', 'cd /usr; false', 'true'):
+            await session.run(line)
+        directory = await session._processes.directory()
+
+        assert list(Path(directory).iterdir()) == []

@@ -234,3 +234,12 @@ def test_a_copy_with_an_allow_list_still_has_the_default_deny_list_step_back() -
     options = dataclasses.replace(ShellOptions(), allowed_commands=['ls'])
 
     assert options.policy().check('ls').decision is Decision.ALLOW
+
+
+def test_the_default_deny_list_is_known_as_such_in_a_copy() -> None:
+    """`asdict`, pickle and JSON keep values, not identities; the default still steps back."""
+    copied = ShellOptions(
+        **{**dataclasses.asdict(ShellOptions()), 'allowed_commands': ['rm', 'ls']}
+    )
+
+    assert copied.policy().check('rm x').decision is Decision.ALLOW

@@ -393,6 +393,16 @@ async def test_the_audit_hook_sees_what_could_not_run(shell, tmp_path) -> None:
     assert seen == [(Verdict(Decision.ALLOW), None)] * 2
 
 
+async def test_the_audit_hook_sees_what_needs_an_approval() -> None:
+    seen: list[tuple] = []
+    options = ShellOptions(on_command=lambda *facts: seen.append(facts), ask_commands=['touch'])
+    async with ShellSession(options) as session:
+        with pytest.raises(ApprovalRequired) as asked:
+            await session.run('touch x')
+
+    assert seen == [(asked.value.verdict, None)]
+
+
 async def test_the_audit_hook_sees_what_was_denied() -> None:
     seen: list[tuple[Verdict, CommandResult | None]] = []
     policy = Fixed(Decision.DENY)

@@ -112,8 +112,13 @@ class Directory:
         name = f'{self._records}.cwd'
         return name, recorder(f'{await self._processes.directory()}/{name}', shell)
 
-    async def follow(self, name: str) -> None:
-        """Take over what a command recorded; something that is no directory is ignored."""
-        found = last_directory(await self._processes.read_private(name))
-        if found is not None and found != self.path and await self._processes.is_directory(found):
+    async def follow(self, name: str, *, succeeded: bool) -> None:
+        """Take over what a command recorded if it succeeded; something that is no directory is ignored."""
+        found = last_directory(await self._processes.take_private(name))
+        if (
+            succeeded
+            and found is not None
+            and found != self.path
+            and await self._processes.is_directory(found)
+        ):
             self.path = found

@@ -84,6 +84,9 @@ class ShellOptions:
             'ask_commands',
         ):
             setattr(self, name, _strings(name, getattr(self, name)))
+        if self.denied_commands == DEFAULT_DENIED_COMMANDS:
+            # The policy knows the default by identity, which a copy through `asdict`, pickle or JSON loses.
+            self.denied_commands = DEFAULT_DENIED_COMMANDS
         for name in ('persist_cwd', 'allow_interactive', 'clean_output', 'noninteractive_env'):
             _one_of(name, getattr(self, name), (True, False))
         _one_of('unresolved', self.unresolved, ('deny', 'ask', 'allow'))

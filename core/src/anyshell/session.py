@@ -284,8 +284,7 @@ class ShellSession:
                 name, preamble = await self._directory.recorder(spawn.shell)
                 spawn = replace(spawn, preamble=preamble)
                 result = await self._execute(verdict, spawn, seconds, call)
-                if result.exit_code == 0:
-                    await self._directory.follow(name)
+                await self._directory.follow(name, succeeded=result.exit_code == 0)
         else:
             result = await self._execute(verdict, spawn, seconds, call)
         return self._audit(verdict, result)
@@ -328,6 +327,8 @@ class ShellSession:
                 verdict = replace(verdict, decision=Decision.DENY, reason=nobody)
             else:
                 logger.info('a command needs an approval (rule %s)', verdict.rule)
+                if self.options.on_command is not None:
+                    self.options.on_command(verdict, None)
                 raise ApprovalRequired(verdict)
         if verdict.decision is Decision.DENY:
             logger.info('a command was denied (rule %s)', verdict.rule)

@@ -169,8 +169,8 @@ class Processes(ABC):
         """The owner's private directory inside the sandbox, made at the first call and removed by `close`."""
 
     @abstractmethod
-    async def read_private(self, name: str, limit: int = 1 << 16) -> bytes:
-        """At most the last `limit` bytes of a file in `directory()`, as untrusted data; b'' when there is none."""
+    async def take_private(self, name: str, limit: int = 1 << 16) -> bytes:
+        """Read and remove a file in `directory()`, which is untrusted data: at most the last `limit` bytes of a file in `directory()`, as untrusted data; b'' when there is none."""
 
     @abstractmethod
     async def spawn(self, spawn: Spawn) -> Process:

@@ -191,16 +191,19 @@ class LocalProcesses(Processes):
                 Watcher.get().own(self._owner, self._directory)
             return self._directory
 
-    async def read_private(self, name: str, limit: int = 1 << 16) -> bytes:
+    async def take_private(self, name: str, limit: int = 1 << 16) -> bytes:
         if not self._directory:
             return b''
         # The command could have put anything here: no link is followed, no FIFO waited for.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        path = os.path.join(self._directory, name)
         try:
-            descriptor = os.open(os.path.join(self._directory, name), flags)
+            descriptor = os.open(path, flags)
         except OSError:
             return b''
         try:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 return b''
@@ -364,6 +367,10 @@ class LocalProcesses(Processes):
                     while seen[stream] < end and (ended or not _given_up(deadline, cancelled)):
                         # It begins later than asked for when the log has dropped its head.
                         start, data = await self.read(process, stream, seen[stream], CHUNK)
+                        lost = (start if data else end) - seen[stream]
+                        if lost > 0:
+                            note = f'\n[... {lost} bytes of output are lost: their reader was too slow, or the disk is full]\n'
+                            await on_bytes(stream, note.encode())
                         seen[stream] = start + len(data) if data else end
                         await on_bytes(stream, data)
             if ended or _given_up(deadline, cancelled):
@@ -488,9 +495,12 @@ class LocalProcesses(Processes):
         descriptors: list[int] = []
         files: list[int] = []
         for stream in STREAMS:
-            if kept := local.kept[stream]:
-                files.append(_file_of(kept))
-                descriptors.append(files[-1])
+            kept = local.kept[stream]
+            if kept and (file := _file_or_none(kept)) is not None:
+                files.append(file)
+                descriptors.append(file)
+            else:
+                kept.clear()
             if stream in local.pipes:
                 descriptors.append(local.pipes[stream])
             streams.append((stream, len(kept), stream in local.pipes))
@@ -663,8 +673,9 @@ class LocalProcesses(Processes):
 def _abandon(owner: int, pid: int, processes: Mapping[int, LocalProcess]) -> None:
     """Nobody closed the owner: its watcher ends what it started."""
     if pid == os.getpid():
-        # Nobody reads them: a method that runs would hold the owner.
-        for process in processes.values():
+        for (
+            process
+        ) in processes.values():  # nobody reads them: a method that runs would hold the owner
             _close_descriptors(process)
         # The garbage collector calls this at any moment, perhaps in a thread that holds the watcher's locks: another
         # one has to wait for them. `threading.Thread` has locks of its own that this thread could hold.
@@ -798,6 +809,14 @@ def _slice(deadline: float | None, *, polling: bool) -> float | None:
     if not polling:
         return left
     return 0.05 if left is None else min(0.05, left)
+
+
+def _file_or_none(data: bytes | bytearray) -> int | None:
+    """`_file_of`, or `None` where this process may write no file so long (RLIMIT_FSIZE): the head of a log is lost."""
+    try:
+        return _file_of(data)
+    except OSError:
+        return None
 
 
 def _file_of(data: bytes | bytearray) -> int:

@@ -228,13 +228,13 @@ class ScriptProcesses(Processes):
         await self._open()
         return self._directory
 
-    async def read_private(self, name: str, limit: int = 1 << 16) -> bytes:
+    async def take_private(self, name: str, limit: int = 1 << 16) -> bytes:
         if not self._directory:
             return b''
         path = shlex.quote(f'{self._directory}/{name}')
         return _decoded(
             await self._call(
-                f'if [ -f {path} ] && [ ! -h {path} ]; then tail -c {limit} {path} | base64; fi'
+                f'if [ -f {path} ] && [ ! -h {path} ]; then tail -c {limit} {path} | base64; fi; rm -f -- {path}'
             )
         )
 
