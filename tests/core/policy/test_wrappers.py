@@ -62,6 +62,7 @@ UNRESOLVED = (
     'env $x ls', 'env -S "ls $x"', 'env -S "ls \\"a"', 'env --no-such-option ls', 'env -Z ls', 'timeout $T ls', 'timeout "$T" ls', 'nice -n $N ls', 'sudo $x', 'sudo "$x"', 'command "$x"', 'exec "$@"', 'nohup $x',
     'xargs env', 'xargs nice -n 5', 'xargs timeout 5', 'xargs bash', 'xargs sh -c', 'xargs sudo -u bob', 'xargs busybox', 'xargs xargs', 'xargs -I{} {}', 'xargs -I{} sh -c {}', "xargs -I{} sh -c '{} x'", 'xargs $x',
     'xargs find . -exec', 'find . -exec {} \\;', 'find . -exec "$x" \\;', 'find . -exec sh -c {} \\;', 'parallel', 'parallel ::: ls', 'parallel env ::: ls', 'parallel sh -c ::: ls', 'bash -c "$x"', 'bash -c $x', 'bash $x',
+    'xargs -I{} bash {}', "xargs -I{} sh -c 'bash \"{}\"'", "x='1 rm'; env A=$x ls", 'env A=$(ls) ls', 'env A=$x$* ls',
     'bash -$x ls', 'bash <(ls)', 'bash < <(ls)', 'ls | bash', 'ls |& sh -s -- a', 'ls | sudo bash', 'ls | (bash)', 'ls | { :; bash; }', 'ls | while :; do bash; done', 'f() { bash; }; ls | f', 'ls | tee >(sh)', 'ls | sh /dev/stdin',
     'exec <<< x; bash', 'source <(ls)', '. /dev/fd/3', 'bash <&3', 'eval "$x"', 'eval "$(ls)"', 'eval "$x ls"', 'trap "$x" EXIT', 'alias a="$x"', 'alias if=ls', "alias a='ls &&'", 'enable -f ./x.so y', 'BASH_ENV=<(ls) bash -c ls',
     "BASH_ENV='$(ls)' bash -c ls", "PS4='$(ls)' bash -xc ls", "env 'BASH_FUNC_y%%=() { ls; }' bash -c y", 'BASH_ALIASES[$x]=ls', 'BASH_CMDS=(ls)', 'echo "${x@P}"', 'flock $x ls', 'su -c "$x"', 'watch "$x"', 'script -c "$x"',
@@ -73,6 +74,7 @@ HARMLESS = (
     "alias ll='ls rm'", 'eval ""', 'eval "x=$y"', 'exec 3> rm', 'nice', 'timeout --help', 'ionice -p 12', 'taskset -cp 0 12', 'chrt -p 12', 'prlimit --pid 12', 'strace -p 12', 'script out', 'screen -ls', 'tmux attach -t rm',
     'tmux send-keys rm Enter', 'busybox --list', 'gdb ./a rm', 'xargs', 'xargs echo rm', 'xargs bash -n', 'xargs ./x.sh', "xargs sh -c 'echo \"$@\"' _", "xargs -I{} sh -c 'wc -l \"{}\"'", 'find . -name rm', 'find . -delete', 'find $DIR -name x',
     'find . -exec bash {} \\;', 'find . -exec grep rm {} +', 'parallel echo rm ::: a', 'bash', 'bash s.sh rm', 'bash "$f"', 'bash ./$f', 'bash -n "$f"', 'bash < s.sh', 'ls | bash -n', 'ls | bash s.sh', "ls | bash -c 'cat'", "bash -c 'echo $1' rm",
+    'command -v "$x"', 'command -pV $x', 'env A=$x ls', 'env PATH=$PATH:/x B=${y} ls', 'sudo A=$x ls', 'x=1; env A=$x ls', 'type "$x"',
     'bash -c "ls $d"', 'source "$VENV/bin/activate"', '. ./rm', 'uv run pytest', 'uv pip install rm', 'npx prettier rm', 'npm run rm', 'docker exec c rm x', 'kubectl exec p -- rm x', 'ssh h rm x', 'git rm x', 'make rm', 'sudo -l', 'su bob',
 )  # fmt: skip
 

@@ -448,7 +448,7 @@ class Search:
         first = words[0]
         text = self._text(words, situation, span)
         name, path, reason = resolve(first)
-        if name is not None and path is None and self._splits(first):
+        if name is not None and path is None and self.splits(first):
             name = None
             reason = (
                 'The folder of the command may become several words. Put the variable in quotes.'
@@ -483,14 +483,12 @@ class Search:
             inner = replace(situation, via=(*situation.via, name), depth=situation.depth + 1)
             entry(self, name, words[1:], inner, span)
 
-    def _splits(self, word: Word) -> bool:
-        """Whether `$folder/tool` may run something else, since the line gives the folder a value with blanks."""
-        kind, variable = word.parts[0]
-        if kind != 'v':
-            return False
-        if 'IFS' in self.text:
+    def splits(self, word: Word) -> bool:
+        """Whether a `$x` in the word may become several words, since the line gives it a value with blanks."""
+        names = {text for kind, text in word.parts if kind == 'v'}
+        if names and 'IFS' in self.text:
             return True
-        values = [item.value for item in self.findings.settings if item.name == variable]
+        values = [item.value for item in self.findings.settings if item.name in names]
         return any(value is not None and re.search(r'\s', value.literal) for value in values)
 
     def _text(self, words: Sequence[Word], situation: Situation, span: Span) -> str:

@@ -134,6 +134,13 @@ class Word:
                 parts.append((kind, text))
         return Word(self.raw, parts, self.span, self.substitutions)
 
+    def as_one_field(self) -> Word:
+        """The word with its plain parameters taken as quoted."""
+        parts: list[Part] = [
+            ('V', text) if kind == 'v' else (kind, text) for kind, text in self.parts
+        ]
+        return Word(self.raw, parts, self.span, self.substitutions)
+
     def replaced(self, mark: str) -> Word:
         """The word with each `mark` in its literal text replaced by something unknown, as xargs and find do."""
         if not mark or mark not in self.literal:

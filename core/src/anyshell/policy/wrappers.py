@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from anyshell.policy.syntax import Shell, Span
 
 
+_SETTING = re.compile(r'[A-Za-z_]\w*=')
+
+
 class Runs(Protocol):
     """Judges what a program runs."""
 
@@ -243,6 +246,18 @@ def rest(
     return runs
 
 
+def _whole(search: Search, words: list[Word]) -> list[Word]:
+    """The words, with `NAME=$x` taken for one word unless the line gives that variable a value with blanks."""
+    return [
+        word.as_one_field()
+        if _SETTING.match(word.prefix())
+        and not any(kind in 'xm' for kind, _ in word.parts)
+        and not search.splits(word)
+        else word
+        for word in words
+    ]
+
+
 def _settings(search: Search, words: list[Word], situation: Situation, span: Span) -> list[Word]:
     """Take `NAME=value` words off the front."""
     for index, word in enumerate(words):
@@ -302,6 +317,7 @@ _ENV = _grammar(
 
 def _env(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     situation = replace(situation, functions=False)
+    words = _whole(search, words)
     options = _ENV.parse(name, words)
     if options.problem or options.has('help', 'version'):
         if options.problem:
@@ -342,6 +358,8 @@ _DECLARING = re.compile(r'[A-Za-z_]\w*(\[.*\])?\+?=', re.DOTALL)
 def _command(
     search: Search, name: str, words: list[Word], situation: Situation, span: Span
 ) -> None:
+    if words and re.fullmatch(r'-[pvV]*[vV][pvV]*', words[0].value or ''):
+        return  # a look-up, whatever it looks for
     options = _COMMAND.parse(name, words)
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
@@ -562,6 +580,11 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
             if syntax_only:
                 return
             prefix = word.prefix()
+            if word.code.startswith(UNKNOWN) and all(kind == 'q' for kind, _ in word.parts):
+                _blind(
+                    search, name, f'What {name!r} runs comes from an input.', words, situation, span
+                )
+                return
             if prefix.startswith(('-', '+')) or (
                 not prefix and not (word.one_field or word.reads_process)
             ):
@@ -853,6 +876,7 @@ def _sg(search: Search, name: str, words: list[Word], situation: Situation, span
 
 def _sudo(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     situation = replace(situation, functions=False)
+    words = _whole(search, words)
     options = _SUDO.parse(name, words)
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
