@@ -75,7 +75,7 @@ class Report:
 
 
 def made(kind: str, count: int, seed: int, *, bash: bool) -> list[str]:
-    """Lines of a kind: 'grammar', 'soup' or 'edited'."""
+    """Lines of a kind: 'grammar', 'soup', 'options' or 'edited'."""
     found: list[str] = []
     corpus = (
         [json.loads(row)['command'] for row in CORPUS.read_text(encoding='utf-8').splitlines()]
@@ -89,6 +89,8 @@ def made(kind: str, count: int, seed: int, *, bash: bool) -> list[str]:
             line = grammar.line()
         elif kind == 'soup':
             line = generator.soup(chosen.randrange(1 << 40))
+        elif kind == 'options':
+            line = generator.options(chosen.randrange(1 << 40))
         else:
             line = generator.edited(
                 chosen.choice(corpus), chosen.choice(corpus), chosen.randrange(1 << 40)
@@ -170,7 +172,8 @@ def fuzz(count: int, seed: int) -> Report:
     shares = (
         ('bash', 'grammar', 0.3),
         ('bash', 'edited', 0.3),
-        ('bash', 'soup', 0.15),
+        ('bash', 'soup', 0.1),
+        ('bash', 'options', 0.05),
         ('sh', 'grammar', 0.15),
         ('sh', 'edited', 0.1),
     )

@@ -451,3 +451,49 @@ def edited(line: str, other: str, seed: int) -> str:
         else:
             line = line.replace(chosen.choice((' ', ';', '\n', '"', "'")), chosen.choice(_SOUP), 1)
     return line
+
+
+# Programs that really run in the oracle: pieces of their options, right and wrong, and what stands before the command.
+_PROGRAMS = {
+    'env': ('-i -u A -uA --unset=A --unset|A -0 -v -C|. --chdir=. --chdir|. -- A=1 -S|A=1 --split-string=A=1 --ignore-environment --uns|A -iu|A - --block-signal --default-signal=INT -P', ''),
+    'timeout': ('-k|1 -k1 -s|KILL -sKILL --signal=KILL --signal|KILL --kill-after=1 --kill-after|1 -v --foreground --preserve-status --sig|TERM -vk|2 --', '5'),
+    'nice': ('-n|5 -n5 -5 --adjustment=5 --adjustment|5 --adj=1 -n|-1 --5 -+5 --', ''),
+    'nohup': ('--', ''),
+    'stdbuf': ('-o0 -o|L -i|0 -e0 --output=L --output|0 --input|0 --error=0 -oL|-eL --', ''),
+    'setsid': ('-w -f -c -fw --wait --fork --', ''),
+    'ionice': ('-c3 -c|2 -n|4 -n4 -t --class|3 --class=idle --classdata|3 --ignore -p|1', ''),
+    'taskset': ('-a -c --cpu-list --all-tasks -p', '0'),
+    'chrt': ('-b -o -i --batch --other --idle -v -R -T|1 --sched-runtime|1 -m', '0'),
+    'prlimit': ('-n99 --nofile=99 --nofile -c --core=0 --raw -o|UNITS --noheadings --cpu=5:9', ''),
+    'setpriv': ('--no-new-privs --nnp --inh-caps|-all --inh-caps=-all --clear-groups --keep-groups --reset-env --dump -d', ''),
+    'setarch': ('-R -v --addr-no-randomize -B -3 --uname-2.6', 'x86_64'),
+    'linux64': ('-R -v --verbose', ''),
+    'flock': ('-n -x -s -w|1 -w1 --timeout=1 --timeout|1 -E|3 --exclusive --verbose -o -F --nonblock', 'f'),
+    'xargs': ('-r -t -0 -n|1 -n1 -L1 -L|2 -P2 -P|2 -I% -I|% -i -i% -d|, -d, -E|x -e -ex -a|f -s|200 -x --null --max-args=1 --max-args|1 --arg-file=f --arg-file|f --no-run-if-empty --replace --replace=% --verbose -l -l1 --max-lines --eof=x', ''),
+    'command': ('-p -- -v', ''),
+    'exec': ('-a|n -c -l -cl -an --', ''),
+    'bash': ('-e -x -u -o|pipefail +x --norc --noprofile --posix -O|extglob --rcfile|f -eo|pipefail -ex --init-file|f', '-c'),
+    'sh': ('-e -x -u +x -eu', '-c'),
+}  # fmt: skip
+
+
+def options(seed: int) -> str:
+    """A program with some of its options in front of a command."""
+    chosen = random.Random(seed)  # noqa: S311
+    program = chosen.choice(tuple(_PROGRAMS))
+    pieces, operand = _PROGRAMS[program]
+    words = [program]
+    for piece in (chosen.choice(pieces.split()) for _ in range(chosen.randint(0, 3))):
+        words += piece.split('|')
+    words += [operand] if operand else []
+    if operand == '-c' and chosen.random() < 0.3:
+        words.append(chosen.choice(('-e', '--', '-x', '+x')))
+    command = chosen.choice(
+        ('rm x', 'ls', 'env rm', 'zap -n rm', 'rm -c zap', '-n rm x', '-- rm', 'A=1 rm')
+    )
+    if operand == '-c' or (program == 'flock' and chosen.random() < 0.3):
+        words += [*(['-c'] if program == 'flock' else []), f"'{command}'"]
+    else:
+        words.append(command)
+    line = ' '.join(words)
+    return f'echo x | {line}' if program == 'xargs' else line
