@@ -6,10 +6,13 @@ import json
 import urllib.request
 from collections.abc import AsyncGenerator
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from anyshell import CommandDenied, ShellOptions, ShellSession
-from anyshell.testing import AdapterContract
+from anyshell.testing import AdapterContract, adapter_contract
 
 
 class SmallestAgent:
@@ -23,15 +26,21 @@ class SmallestAgent:
         sandbox: Any = None,
         policy: Any = None,
         **options: Any,
-    ):
+    ) -> None:
         self.url = f'{base_url}/chat/completions'
         self.handed_in = session
-        self.made = lambda: ShellSession(ShellOptions(**options), sandbox=sandbox, policy=policy)
-        ShellOptions(**options)
+        self.settings = ShellOptions(**options), sandbox, policy
+
+    def made(self) -> ShellSession:
+        options, sandbox, policy = self.settings
+        return ShellSession(options, sandbox=sandbox, policy=policy)
+
+    def session(self) -> Any:
+        return nullcontext(self.handed_in) if self.handed_in else self.made()
 
     async def events(self, prompt: str) -> AsyncGenerator[str]:
         """Run to the end; gives the pieces of the model's texts as they come."""
-        async with nullcontext(self.handed_in) if self.handed_in else self.made() as session:
+        async with self.session() as session:
             tools = {tool.name: tool for tool in session.tools}
             messages: list[dict[str, Any]] = [{'role': 'user', 'content': prompt}]
             while True:
@@ -91,3 +100,102 @@ class TestSmallestAgent(AdapterContract):
         async with contextlib.aclosing(agent.events(prompt)) as events:
             async for event in events:
                 yield event
+
+
+class Leaky(SmallestAgent):
+    """Never ends its sessions."""
+
+    def session(self) -> Any:
+        return nullcontext(self.handed_in or self.made())
+
+
+class Sharing(SmallestAgent):
+    """Has one session for all runs."""
+
+    def __init__(self, base_url: str, **keywords: Any) -> None:
+        super().__init__(base_url, **keywords)
+        self.handed_in = self.handed_in or self.made()
+
+
+class Closing(SmallestAgent):
+    """Ends a session that was handed in."""
+
+    def session(self) -> Any:
+        return self.handed_in or self.made()
+
+
+class Mute(SmallestAgent):
+    """Hides why something was denied."""
+
+    async def call(self, tools: Any, call: dict[str, Any]) -> str:
+        text = await super().call(tools, call)
+        return 'Error.' if 'denied' in text else text
+
+
+class Renaming(SmallestAgent):
+    """Has words of its own."""
+
+    async def ask(self, messages: Any, tools: Any) -> AsyncGenerator[dict[str, Any]]:
+        tools = {name: replace(tool, description='Runs a command.') for name, tool in tools.items()}
+        async for delta in super().ask(messages, tools):
+            yield delta
+
+
+class Stripping(SmallestAgent):
+    """Changes what the model reads a little."""
+
+    async def call(self, tools: Any, call: dict[str, Any]) -> str:
+        return (await super().call(tools, call)).strip()
+
+
+class GivingUp(SmallestAgent):
+    """Ends the run at the third denial."""
+
+    denials = 0
+
+    async def call(self, tools: Any, call: dict[str, Any]) -> str:
+        text = await super().call(tools, call)
+        self.denials += 'denied' in text
+        assert self.denials < 3
+        return text
+
+
+@pytest.mark.parametrize(
+    ('broken', 'rule'),
+    [
+        (Leaky, 'test_run_that_succeeds_leaves_nothing'),
+        (Leaky, 'test_run_that_is_cancelled_leaves_nothing'),
+        (Leaky, 'test_stream_that_is_closed_early_leaves_nothing'),
+        (Sharing, 'test_two_runs_at_once_share_neither_directory_nor_jobs'),
+        (Sharing, 'test_next_run_starts_afresh'),
+        (Closing, 'test_session_that_is_handed_in_outlives_the_run'),
+        (Mute, 'test_denial_reaches_the_model_with_its_reason'),
+        (Renaming, 'test_tools_are_those_of_core'),
+        (Stripping, 'test_texts_are_those_of_core'),
+        (GivingUp, 'test_ten_denials_in_a_row_do_not_end_the_run'),
+    ],
+)
+def test_broken_adapter_is_caught(broken: type[SmallestAgent], rule: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(adapter_contract, 'GONE_SECONDS', 0.5)
+    sessions: list[ShellSession] = []
+    made = broken.made
+
+    def noted(self: SmallestAgent) -> ShellSession:
+        sessions.append(made(self))
+        return sessions[-1]
+
+    monkeypatch.setattr(broken, 'made', noted)
+
+    class Contract(TestSmallestAgent):
+        def agent(self, base_url: str, **keywords: Any) -> SmallestAgent:
+            return broken(base_url, **keywords)
+
+    contract = Contract()
+    contract.setup_method()
+    try:
+        with pytest.raises(AssertionError):
+            getattr(contract, rule)()
+    finally:
+        for session in sessions:
+            session.close()
+        contract.teardown_method()

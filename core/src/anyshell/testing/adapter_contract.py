@@ -540,16 +540,16 @@ class AdapterContract(ABC):
 
     def wait(self) -> Call:
         """A call that waits until such a job has said it."""
-        return run('until test -e said; do sleep 0.02; done; mv said heard')
+        return run('for _ in $(seq 200); do mv said heard 2>&- && break; sleep 0.05; done')
 
     def is_up(self) -> str:
         """A command that waits until `nap` is seen in `ps`, then says `up`."""
         pattern = f'[s]{self.nap[1:]}'  # which does not match this command itself
         return f'for _ in $(seq 100); do ps -A -o args= | grep -q "^{pattern}" && echo up && break; sleep 0.05; done'
 
-    def gone(self, *, within: float = GONE_SECONDS) -> bool:
-        """Whether no process of this rule is left, and no file, after at most `within` seconds."""
-        end = time.monotonic() + within
+    def gone(self, *, within: float | None = None) -> bool:
+        """Whether no process of this rule is left, and no file, after at most `within` seconds (`GONE_SECONDS`)."""
+        end = time.monotonic() + (GONE_SECONDS if within is None else within)
         while True:
             listed = subprocess.run(
                 ['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True
