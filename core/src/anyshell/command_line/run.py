@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 TIMED_OUT, FAILED, DENIED = 124, 125, 126
 """Exit codes of our own, as `timeout`, `docker run` and shells have them."""
 
+UNBOUNDED = 1 << 50
+"""Bytes of output that wait on disk for a slow reader: all of them, since here the output is what is wanted."""
+
 
 class _Run(click.Command):
     """A wrong command line is an error of ours too, so that no exit code of the command is mistaken for it."""
@@ -190,6 +193,7 @@ def run(
             env=_variables(env) if env else None,
             denied_env_patterns=hide_env,
             tool_set='spec',
+            max_log_bytes=UNBOUNDED,
             **settings,
         )
         line = command[0] if len(command) == 1 else shlex.join(command)

@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
 SEGMENTS = 4
 """A log is this many files at most; the oldest one goes when their sum would exceed the limit."""
 
@@ -26,10 +27,10 @@ class Log:
         self.room: int = 0
 
     def append(self, data: bytes) -> None:
-        """Write at the end; the oldest segment goes when there is no room.
+        """Write at the end; the oldest segment goes when there is no room, in the log or on the disk.
 
         Raises:
-            OSError: If the disk is full.
+            OSError: If the disk takes no file at all.
         """
         view = memoryview(data)
         while view:
@@ -38,8 +39,10 @@ class Log:
             try:
                 count = os.write(self.file, view[: self.room])
             except OSError as error:
-                if error.errno not in {errno.ENOSPC, errno.EDQUOT} or not self._start_over():
+                if error.errno not in FULL:
                     raise
+                count = self._skip(len(view))
+                view = view[count:]
                 continue
             view = view[count:]
             self.room -= count
@@ -54,16 +57,22 @@ class Log:
         self.offsets.append(self.total)
         self.room = self.segment
 
-    def _start_over(self) -> bool:
-        """The disk is full: drop all there is, since the end is worth more than the beginning; whether that was anything."""
-        freed = bool(self.offsets) and self.total > self.offsets[0]
+    def _skip(self, length: int) -> int:
+        """The disk is full: the head goes, so that the tail stays; with no head left, what is to be written goes.
+
+        Returns:
+            How many bytes are not to be written any more.
+        """
+        if len(self.offsets) > 1:
+            os.unlink(f'{self.base}.{self.offsets.pop(0)}')
+            return 0
+        lost = 0 if self.total > self.offsets[0] else length
+        self.total += lost
+        # Its name says how much has been written: what is lost shows as a head that was dropped.
         self.close()
-        self.room = 0
-        for offset in self.offsets:
-            with contextlib.suppress(OSError):
-                os.unlink(f'{self.base}.{offset}')
-        self.offsets = []
-        return freed
+        os.unlink(f'{self.base}.{self.offsets.pop()}')
+        self._next_segment()
+        return lost
 
     def close(self) -> None:
         """Close the segment that is being written; what is written stays."""
