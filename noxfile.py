@@ -223,9 +223,9 @@ def floors(session: nox.Session) -> None:
 
 @nox.session
 def sandboxes(session: nox.Session) -> None:
-    """Test the sandboxes, each where this machine has what it needs."""
+    """Test the sandboxes, each where this machine has what it needs, and the example of a user's own."""
     _install(session)
-    _pytest(session, 'sandboxes', 'tests/sandboxes')
+    _pytest(session, 'sandboxes', 'tests/sandboxes', 'examples/own_sandbox.py')
 
 
 @nox.session

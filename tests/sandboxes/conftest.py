@@ -104,10 +104,8 @@ def _import_image(name: str, folder: Path) -> None:
         assert process.wait(300) == 0
 
 
-@pytest.fixture(scope='session')
-def busybox_image(tmp_path_factory):
-    """An image with busybox and nothing else."""
-    root = tmp_path_factory.mktemp('busybox')
+def make_busybox_image(root: Path) -> str:
+    """An image with busybox and nothing else, made in an empty folder."""
     for name in ('bin', 'etc', 'proc', 'tmp', 'home'):
         (root / name).mkdir()
     root.chmod(0o755)
@@ -132,10 +130,8 @@ readlink rm rmdir sed seq setsid sleep sort stat tail tee test touch tr true una
 """.split()  # noqa: SIM905 - fifty quoted words would be harder to read
 
 
-@pytest.fixture(scope='session')
-def gnu_image(tmp_path_factory):
-    """An image with this machine's own GNU programs and the libraries that they need."""
-    root = tmp_path_factory.mktemp('gnu')
+def make_gnu_image(root: Path) -> str:
+    """An image with this machine's own GNU programs and the libraries that they need, made in an empty folder."""
     for name in ('bin', 'etc', 'proc', 'tmp'):
         (root / name).mkdir()
     root.chmod(0o755)
@@ -156,3 +152,19 @@ def gnu_image(tmp_path_factory):
     (root / 'etc/passwd').write_text('root:x:0:0:root:/:/bin/bash\n')
     _import_image('anyshell-test-gnu', root)
     return 'anyshell-test-gnu'
+
+
+def _image(make, folder):
+    name = make(folder)
+    yield name
+    subprocess.run(['docker', 'rmi', '--force', name], capture_output=True, check=False, timeout=60)
+
+
+@pytest.fixture(scope='session')
+def busybox_image(tmp_path_factory):
+    yield from _image(make_busybox_image, tmp_path_factory.mktemp('busybox'))
+
+
+@pytest.fixture(scope='session')
+def gnu_image(tmp_path_factory):
+    yield from _image(make_gnu_image, tmp_path_factory.mktemp('gnu'))

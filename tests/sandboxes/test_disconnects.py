@@ -341,3 +341,38 @@ async def test_a_key_that_is_not_known_there_is_an_error_that_says_so(ssh_server
     with pytest.raises(SandboxUnavailable, match='check the user and the key'):
         await sandbox.execute('true')
     await sandbox.aclose()
+
+
+@pytest.mark.needs('docker')
+async def test_a_container_that_was_restarted_has_lost_its_jobs_and_goes_on(busybox_image):
+    run = ['docker', 'run', '-d', '--network=none', busybox_image, 'sleep', '600']
+    started = await asyncio.to_thread(
+        subprocess.run, run, capture_output=True, text=True, check=True, timeout=60
+    )
+    name = started.stdout.strip()
+    try:
+        sandbox = DockerSandbox(name)
+        async with session_over(sandbox) as session:
+            await session.start_command('echo once; sleep 500')
+            await session.check_command('j1')
+            restart = ['docker', 'restart', '--time=0', name]
+            await asyncio.to_thread(
+                subprocess.run, restart, capture_output=True, check=True, timeout=60
+            )
+            with contextlib.suppress(SandboxError):  # a connection that looked alive
+                await session.run('true')
+            again = await session.run('echo again')
+
+            async def told() -> bool:
+                return 'has been ended' in await session.check_command('j1')
+
+            lost = await until(told)
+        await sandbox.aclose()
+    finally:
+        remove = ['docker', 'rm', '-f', name]
+        await asyncio.to_thread(
+            subprocess.run, remove, capture_output=True, check=False, timeout=60
+        )
+
+    assert again.stdout == 'again\n'
+    assert lost

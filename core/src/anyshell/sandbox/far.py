@@ -192,6 +192,13 @@ printf 'state %s\n' "$_as_x"
 _as_show "$1.o" "$3" "$5"
 _as_show "$1.e" "$4" "$5"
 }
+_as_alive() {
+if [ ! -s "$_as_d/$1.x" ] && [ -z "$(_as_pids "$2")" ]; then
+_as_nap
+_as_nap
+[ -s "$_as_d/$1.x" ] || echo lost >"$_as_d/$1.x"
+fi 2>/dev/null
+}
 _as_tmp() {
 for _as_t in "${TMPDIR:-}" /tmp /var/tmp /dev/shm; do
 if [ -n "$_as_t" ] && [ -d "$_as_t" ] && [ -w "$_as_t" ]; then return; fi

@@ -12,7 +12,7 @@ import tempfile
 import time
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from anyshell.errors import (
     SandboxError,
@@ -54,6 +54,7 @@ class KeptProcess(FarProcess):
         memory: What it has written, until that is too much.
         log: The base path of its logs on this machine, once it was too much.
         files: The writers of those logs.
+        again: Whether it was sent a second time, since the first one found nothing prepared.
     """
 
     lane: Lane | None = field(default=None, kw_only=True)
@@ -66,6 +67,7 @@ class KeptProcess(FarProcess):
     files: dict[StreamType, logs.Log] = field(
         default_factory=dict[StreamType, logs.Log], kw_only=True
     )
+    again: bool = field(default=False, kw_only=True)
 
     @property
     def done(self) -> bool:
@@ -143,8 +145,18 @@ class KeptProcesses(ScriptProcesses):
                 await readable(lane.watched(), _slice(deadline, polling=cancelled is not None))
         if not process.done:
             return
-        if process.codes['stdout'] in {'gone', 'lost'}:
+        word = process.codes['stdout']
+        if word in {'gone', 'lost'}:
             self._never_ran(process, lane)
+            if word == 'lost' and not process.again:
+                # Nothing was run: the far side had lost our directory, and gets a new one.
+                process.again = True
+                async for stream, data in self.stream(
+                    process, deadline=deadline, cancelled=cancelled
+                ):
+                    yield stream, data
+                return
+            raise self._refusal(process, word)
         async for stream, data in self._rest(process, lane, deadline):
             yield stream, data
         process.exit_code = int(process.codes['stdout'])
@@ -156,16 +168,19 @@ class KeptProcesses(ScriptProcesses):
         self._lanes.drop(lane)
         return error
 
-    def _never_ran(self, process: KeptProcess, lane: Lane) -> NoReturn:
+    def _never_ran(self, process: KeptProcess, lane: Lane) -> None:
         lost = process.codes['stdout'] == 'lost'
         self._settle(process, lane)
         process.state = 'never'
         if lost:
-            self._directory = ''
-            raise SandboxError(
-                'the sandbox lost its temporary files; nothing was run. The next call makes them anew'
-            )
-        raise WorkingDirectoryGone(
+            self._forget_directory()
+            process.codes.clear()
+            process.state = 'never' if process.again else 'new'
+
+    def _refusal(self, process: KeptProcess, word: str) -> Exception:
+        if word == 'lost':
+            return SandboxError('the sandbox keeps losing its temporary files; nothing was run')
+        return WorkingDirectoryGone(
             f'the working directory {process.spawn.cwd!r} does not exist; nothing was run'
         )
 
@@ -437,12 +452,12 @@ class KeptSandbox(PosixShellSandbox):
                         break
                     except BrokenPipeError:
                         view = view[:0]
-                if not view and lane.stdin >= 0 and lane.begun['stderr']:
-                    os.close(lane.stdin)
-                    lane.stdin = -1
                 data, word = lane.take('stderr', mark)
                 noise += data
                 lane.take('stdout', mark)
+                if not view and lane.stdin >= 0 and lane.begun['stderr']:
+                    os.close(lane.stdin)  # not before the other side has opened its end
+                    lane.stdin = -1
                 if word is None and not lane.eof:
                     await readable_or_writable(lane.watched(), lane.stdin if view else -1)
         finally:

@@ -127,12 +127,16 @@ class FarProcess(Process):
     Attributes:
         spawn: What it is.
         state: Whether its script was sent.
+        directory: The owner's private directory when it was started.
+        epoch: The channel's epoch then.
         kept: The end of each stream as last seen: its offset and its bytes.
         total: How much each stream has written, as last seen.
     """
 
     spawn: Spawn = field(kw_only=True)
     state: str = field(default='new', kw_only=True)
+    directory: str = field(default='', kw_only=True)
+    epoch: int = field(default=0, kw_only=True)
     kept: dict[StreamType, tuple[int, bytes]] = field(
         default_factory=lambda: dict.fromkeys(STREAMS, (0, b'')), kw_only=True
     )
@@ -181,29 +185,45 @@ class ScriptProcesses(Processes):
                 'this session is closed and nothing was run; open a new one to run commands'
             )
 
-    async def _call(self, script: str, *, timeout: float = 60.0) -> bytes:
+    async def _call(
+        self, script: str, process: FarProcess | None = None, *, timeout: float = 60.0
+    ) -> bytes:
+        """Run a script of ours with the owner's directory, or the one that a process was started with."""
+        directory = process.directory if process is not None else self._directory
         return await self._channel.call(
-            f'_as_d={shlex.quote(self._directory)}; {script}', timeout=timeout
+            f'_as_d={shlex.quote(directory)}; {script}', timeout=timeout
         )
 
     async def _open(self) -> Far:
         """Make the owner's private directory, once."""
         self._enter()
         known = await self._channel.know()
-        if not self._directory or self._epoch != self._channel.epoch:
+        if self._directory and self._epoch != self._channel.epoch:
+            # Everything was disconnected: the far side may have cleaned up, or be a new one. What was started in the
+            # old directory stays known as lost, so a new one has another name.
+            epoch = self._channel.epoch
+            if not await self._call('[ ! -d "$_as_d" ] || echo there'):
+                self._forget_directory()
+            self._epoch = epoch
+        if not self._directory:
+            epoch = self._channel.epoch
             directory = f'{self._channel.folder or known.tmp}/anyshell-{self._token}'
             quoted = shlex.quote(directory)
             reply = await self._channel.call(
-                f'umask 077; [ -d {quoted} ] || mkdir {quoted}; cd {quoted} && echo {shlex.quote(self._marks())} >owner && echo made',
+                f'umask 077; [ -d {quoted} ] || mkdir {quoted}; cd {quoted} && '
+                f'echo {shlex.quote(self._marks())} >owner && echo made',
                 timeout=60,
             )
-            self._epoch = self._channel.epoch
             if reply.strip() != b'made':
                 raise SandboxError(
                     f'no private directory can be made below {known.tmp!r} in the sandbox'
                 )
-            self._directory = directory
+            self._directory, self._epoch = directory, max(epoch, self._epoch)
         return known
+
+    def _forget_directory(self) -> None:
+        self._directory = ''
+        self._token = secrets.token_hex(12)
 
     async def shell(self) -> Shell:
         return 'bash' if (await self._channel.know()).bash else 'sh'
@@ -261,6 +281,7 @@ class ScriptProcesses(Processes):
         """Shell text that sets what the far side's functions need to start the command."""
         known = await self._open()
         spawn = process.spawn
+        process.directory, process.epoch = self._directory, self._epoch
         long = len(spawn.line.encode('utf-8', 'surrogateescape')) > MAX_ARGUMENT
         if long and spawn.stdin:
             raise InvalidCommand(
@@ -268,7 +289,7 @@ class ScriptProcesses(Processes):
             )
         bash = spawn.shell == 'bash' and bool(known.bash)
         values = {
-            'd': self._directory,
+            'd': process.directory,
             'n': process.name,
             'k': self._mark(process),
             'w': spawn.cwd,
@@ -303,13 +324,14 @@ class ScriptProcesses(Processes):
         encoded = base64.b64encode(request.encode('utf-8', 'surrogateescape')).decode('ascii')
         name = f'"$_as_d/{process.name}.b"'
         for start in range(0, len(encoded), limit // 2):
-            await self._call(f'printf %s {encoded[start : start + limit // 2]} >>{name}')
+            piece = encoded[start : start + limit // 2]
+            await self._call(f'printf %s {piece} >>{name}', process)
         return f'_as_l=$(base64 -d <{name}; echo .); rm -f {name}; eval "${{_as_l%.}}"; '
 
     async def _begin_job(self, process: FarProcess) -> None:
         script = await self._start(process)
         process.state = 'running'
-        await self._call(script)
+        await self._call(script, process)
 
     async def _probe(self) -> None:
         """Find out, before the first background command, whether the place can keep one."""
@@ -399,8 +421,11 @@ class ScriptProcesses(Processes):
         """Ask how a command is, after waiting for its end or, with `after`, for output beyond those offsets."""
         steps = int(wait / STEP)
         out, err = (str(after[stream]) if after else 'tail' for stream in STREAMS)
+        if process.epoch != self._channel.epoch:
+            # The place may have been started anew since, with the files as they were and no process left.
+            first += f'_as_alive {process.name} {self._mark(process)}; '
         reply = await self._call(
-            f'{first}_as_look {process.name} {steps} {out} {err} {KEPT}', timeout=wait + 60
+            f'{first}_as_look {process.name} {steps} {out} {err} {KEPT}', process, timeout=wait + 60
         )
         return self._take(process, reply, tail=after is None)
 
@@ -436,7 +461,13 @@ class ScriptProcesses(Processes):
             return
         await self._probe()
         await self._begin_job(it)
-        await self._look(it, wait=0)  # a directory that has gone is an error of the start
+        if (
+            await self._look(it, wait=0) == 'lost'
+        ):  # also tells of a working directory that is not there
+            self._forget_directory()
+            await self._begin_job(it)
+            if await self._look(it, wait=0) == 'lost':
+                self._lost(it)
 
     async def written(self, process: Process, stream: StreamType, limit: int) -> Written:
         it = self._of(process)
@@ -462,7 +493,9 @@ class ScriptProcesses(Processes):
         self, process: FarProcess, stream: StreamType, start: str, length: int
     ) -> tuple[int, bytes]:
         letter = 'o' if stream == 'stdout' else 'e'
-        reply = await self._call(f'_as_show {process.name}.{letter} {start} {length}', timeout=120)
+        reply = await self._call(
+            f'_as_show {process.name}.{letter} {start} {length}', process, timeout=120
+        )
         numbers, _, data = reply.partition(b'\n')
         first, total = map(int, numbers.split())
         process.total[stream] = total
@@ -477,7 +510,8 @@ class ScriptProcesses(Processes):
         encoded = base64.b64encode(data).decode('ascii')
         for start in range(0, len(encoded), 40_000):
             await self._call(
-                f'printf %s {encoded[start : start + 40_000]} | base64 -d >>"$_as_d/{it.name}.i"'
+                f'printf %s {encoded[start : start + 40_000]} | base64 -d >>"$_as_d/{it.name}.i"',
+                it,
             )
 
     # -- ending
@@ -489,7 +523,9 @@ class ScriptProcesses(Processes):
         if it.state == 'never':
             return
         await self._call(
-            f': >"$_as_d/{it.name}.t"; _as_end {self._mark(it)} {steps(grace)}', timeout=grace + 60
+            f'[ ! -d "$_as_d" ] || : >"$_as_d/{it.name}.t"; _as_end {self._mark(it)} {steps(grace)}',
+            it,
+            timeout=grace + 60,
         )
 
     async def forget(self, process: Process) -> None:
@@ -498,7 +534,7 @@ class ScriptProcesses(Processes):
             return
         if it.state not in {'new', 'never'} and not self._closed:
             try:
-                await self._call(f'rm -f "$_as_d/{it.name}".[!t]*')
+                await self._call(f'rm -f "$_as_d/{it.name}".[!t]*', it)
             except SandboxError:  # its files go with the directory
                 logger.debug('the files of a command could not be removed yet')
 
