@@ -1,0 +1,214 @@
+"""The class that the spec describes: its helpers, its errors, and where it does better than its origin."""
+
+import asyncio
+import contextlib
+import time
+
+import pytest
+
+from anyshell import (
+    ExecutionResult,
+    LocalSandbox,
+    PosixShellSandbox,
+    SandboxPathNotFoundError,
+    SandboxTimeoutError,
+    ShellOptions,
+    ShellSession,
+    StreamChunk,
+    build_shell_env_prefix,
+    run_sync,
+    validate_env_keys,
+)
+
+
+class Short(PosixShellSandbox):
+    """Takes commands that fit in one argument only, as `docker exec` and `ssh` do, and counts them."""
+
+    def __init__(self, cwd) -> None:
+        self.machine = LocalSandbox(cwd=cwd)
+        self.lengths: list[int] = []
+
+    async def execute_streaming(self, command, **options):
+        self.lengths.append(len(command.encode()))
+        assert self.lengths[-1] < 128 * 1024, 'E2BIG'
+        async with contextlib.aclosing(
+            self.machine.execute_streaming(command, **options)
+        ) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+
+@pytest.fixture
+def short(tmp_path):
+    sandbox = Short(tmp_path)
+    yield sandbox
+    run_sync(sandbox.machine.aclose())
+
+
+def test_an_empty_prefix():
+    assert (build_shell_env_prefix(), build_shell_env_prefix({})) == ('', '')
+
+
+def test_a_prefix_exports_and_fails_fast():
+    assert build_shell_env_prefix({'A': '1', 'B_2': 'x y'}) == "export A=1 B_2='x y' && "
+
+
+def test_a_prefix_quotes_values():
+    assert build_shell_env_prefix({'A': "it's $(id)"}) == """export A='it'"'"'s $(id)' && """
+
+
+@pytest.mark.parametrize('name', ['1A', 'A-B', 'A B', 'A=B', '', 'A\n', 'é', 'A;id'])
+def test_a_name_that_no_shell_exports_is_refused(name):
+    with pytest.raises(ValueError, match='Invalid environment variable name'):
+        validate_env_keys({name: 'x'})
+    with pytest.raises(ValueError, match='Invalid environment variable name'):
+        build_shell_env_prefix({name: 'x'})
+
+
+def test_a_value_with_a_nul_is_refused():
+    with pytest.raises(ValueError, match='NUL'):
+        build_shell_env_prefix({'A': 'x\0y'})
+
+
+def test_names_of_posix_are_valid():
+    validate_env_keys({'A': '', '_': '', 'a1_B': ''})
+
+
+async def test_a_file_of_any_size_goes_in_pieces(short):
+    content = bytes(range(256)) * 2000
+    await short.write_file('big', content)
+
+    assert await short.read_file('big') == content
+    assert max(short.lengths) < 64 * 1024 * 1.5
+    assert [entry.name for entry in await short.list_files('.')] == ['big']
+
+
+async def test_code_of_any_size_goes_in_pieces_and_leaves_nothing(short, tmp_path):
+    code = f'x = "{"y" * 300_000}"\nprint(len(x))\n'
+    result = await short.execute_code(code, 'python3')
+
+    assert result.stdout == '300000\n'
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_command_of_any_size_goes_in_pieces(short):
+    async with ShellSession(sandbox=short) as session:
+        result = await session.run(f'echo {"z" * 240_000} | wc -c')
+
+    assert result.stdout == '240001\n'
+
+
+async def test_a_write_that_is_cancelled_leaves_the_old_file(short, tmp_path):
+    await short.write_file('a', b'old')
+    task = asyncio.create_task(short.write_file('a', b'n' * 3_000_000))
+    while len(short.lengths) < 6:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert [path.name for path in tmp_path.iterdir()] == ['a']
+    assert (tmp_path / 'a').read_bytes() == b'old'
+
+
+async def test_errors_of_files_are_precise(short, tmp_path):
+    (tmp_path / 'd').mkdir()
+
+    with pytest.raises(FileNotFoundError) as missing:
+        await short.read_file('none')
+    assert not isinstance(missing.value, IsADirectoryError)
+    for operation in (short.read_file, short.remove_file):
+        with pytest.raises(FileNotFoundError) as directory:
+            await operation('d')
+        assert isinstance(directory.value, IsADirectoryError)
+    with pytest.raises(IsADirectoryError):
+        await short.write_file('d', b'')
+    with pytest.raises(SandboxPathNotFoundError, match='Path not found: none'):
+        await short.list_files('none')
+
+
+async def test_a_listing_has_no_sizes(short, tmp_path):
+    (tmp_path / 'f').write_text('x')
+
+    assert [(entry.name, entry.is_dir, entry.size) for entry in await short.list_files('.')] == [
+        ('f', False, None)
+    ]
+
+
+async def test_local_listings_have_sizes_and_an_order(tmp_path):
+    for name in ('b', 'a', 'c'):
+        (tmp_path / name).write_text(name * 3)
+    async with LocalSandbox(cwd=tmp_path) as sandbox:
+        found = await sandbox.list_files('.')
+
+    assert [(entry.name, entry.size) for entry in found] == [('a', 3), ('b', 3), ('c', 3)]
+
+
+async def test_a_stream_without_a_result_is_an_error():
+    class Broken(PosixShellSandbox):
+        async def execute_streaming(self, _command, **_options):
+            yield StreamChunk('half')
+
+    with pytest.raises(RuntimeError, match='did not yield an ExecutionResult'):
+        await Broken().execute('true')
+    with pytest.raises(RuntimeError, match='did not yield an ExecutionResult'):
+        await Broken().read_file('x')
+
+
+async def test_a_class_that_gives_results_only_is_enough(tmp_path):
+    class Plain(PosixShellSandbox):
+        async def execute_streaming(self, command, *, timeout=None, cwd=None, env=None):
+            async with LocalSandbox(cwd=cwd or tmp_path) as machine:
+                yield await machine.execute(command, timeout=timeout, env=env)
+
+    sandbox = Plain()
+    await sandbox.write_file('a', b'\x00\xff')
+
+    assert await sandbox.read_file('a') == b'\x00\xff'
+    assert (await sandbox.execute_code('echo $V', 'sh', env={'V': '1'})).stdout == '1\n'
+
+
+def test_the_class_can_not_be_used_without_its_method():
+    with pytest.raises(TypeError, match='execute_streaming'):
+        PosixShellSandbox()
+
+
+async def test_a_timeout_error_has_its_parts(tmp_path):
+    async with LocalSandbox(cwd=tmp_path) as sandbox:
+        with pytest.raises(SandboxTimeoutError) as caught:
+            await sandbox.execute('echo a; echo b >&2; sleep 30', timeout=0.5)
+
+    assert (caught.value.seconds, caught.value.stdout, caught.value.stderr) == (0.5, 'a\n', 'b\n')
+    assert str(caught.value) == 'Execution timed out after 0.5 seconds'
+
+
+async def test_a_limit_holds_when_the_shell_has_gone_and_a_child_keeps_the_output(tmp_path):
+    begin = time.monotonic()
+    async with LocalSandbox(cwd=tmp_path) as sandbox:
+        result = await sandbox.execute('sleep 20 & exit 3', timeout=5)
+
+    assert (result.exit_code, time.monotonic() - begin < 4) == (3, True)
+
+
+async def test_a_session_over_one_method_keeps_its_directory(short, tmp_path):
+    options = ShellOptions(persist_cwd=True, unresolved='allow')
+    async with ShellSession(options, sandbox=short) as session:
+        await session.run('mkdir -p deep/er && cd deep/er')
+        result = await session.run('pwd')
+
+    assert result.stdout == f'{tmp_path}/deep/er\n'
+
+
+async def test_a_short_command_of_a_session_is_one_request_more_than_its_end(short):
+    async with ShellSession(ShellOptions(unresolved='allow'), sandbox=short) as session:
+        await session.run('true')
+        before = len(short.lengths)
+        await session.run('echo x')
+
+        assert len(short.lengths) - before <= 2  # the command, and the removal of its files
+
+
+async def test_a_result_is_plain_data():
+    result = ExecutionResult(0, 'a', 'b')
+
+    assert (result.output_files, result.truncated) == ([], False)
