@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from anyshell.policy.words import UNKNOWN, Word, static, unknown
@@ -55,12 +56,22 @@ class Options:
 class Grammar:
     """The options that a program knows: letters as in `getopt`, and long names with `=` or `?` for a value."""
 
-    letters: dict[str, str]
-    long: dict[str, str]
+    short: str
+    names: str
     permute: bool = False
     number: re.Pattern[str] | None = None
     lenient: bool = False
     single_dash: bool = False
+
+    @property
+    def letters(self) -> dict[str, str]:
+        """Each letter with its colons."""
+        return _letters(self.short)
+
+    @property
+    def long(self) -> dict[str, str]:
+        """Each long name with its `=` or `?`."""
+        return _names(self.names)
 
     def parse(self, name: str, words: Sequence[Word]) -> Options:  # one loop, as getopt has it
         """Read the options in front of the operands, or among them where the program permutes."""
@@ -161,14 +172,21 @@ class Grammar:
         return index + 1
 
 
+@cache
+def _letters(short: str) -> dict[str, str]:
+    return {match[1]: match[2] for match in re.finditer(r'(\S)(:{0,2})', short.replace(' ', ''))}
+
+
+@cache
+def _names(names: str) -> dict[str, str]:
+    return {
+        name.rstrip('=?'): name[len(name.rstrip('=?')) :]
+        for name in (*names.split(), 'help', 'version')
+    }
+
+
 def _grammar(short: str = '', long: str = '', **settings: bool | re.Pattern[str] | None) -> Grammar:
-    letters: dict[str, str] = {}
-    for match in re.finditer(r'(\S)(:{0,2})', short.replace(' ', '')):
-        letters[match[1]] = match[2]
-    names: dict[str, str] = {}
-    for name in (*long.split(), 'help', 'version'):
-        names[name.rstrip('=?')] = name[len(name.rstrip('=?')) :]
-    return Grammar(letters, names, **settings)  # pyright: ignore[reportArgumentType]  # the keywords are this module's
+    return Grammar(short, long, **settings)  # pyright: ignore[reportArgumentType]  # the keywords are this module's
 
 
 def _blind(
