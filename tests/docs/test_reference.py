@@ -17,7 +17,10 @@ PACKAGES = {
 }
 BESIDE = {
     'anyshell.errors',  # the module, whose docstring draws the tree of errors
-    'langchain_anyshell.guard.ShellPolicy',  # needs langchain, so the package itself can't import it
+    # What needs more than the framework's smallest package is not imported by the adapter's.
+    'langchain_anyshell.deepagents.SandboxBackend',
+    'langchain_anyshell.guard.ShellPolicy',
+    'openai_agents_anyshell.sandbox.SandboxClient',
 }
 
 

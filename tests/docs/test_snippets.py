@@ -14,6 +14,7 @@ What a fence is decides how it is run; a comment in front of it (readers don't s
     <!-- snippet: transcript SETTINGS -->   tool calls, `▸ run_command(command='ls')`, and the words that a model gets
     <!-- snippet: setup COMMAND -->     run by bash before, in the same folder
     <!-- snippet: needs NAME -->        what the machine must have (tests/conftest.py)
+    <!-- snippet: package NAME -->      a package that has to be there; otherwise it is left out
     <!-- snippet: policy -->            a policy file; it is loaded
     <!-- snippet: agent spec -->        Pydantic AI loads it
     <!-- snippet: skip REASON -->       not run
@@ -47,7 +48,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / 'README.md', ROOT / 'core/README.md', *sorted(ROOT.glob('docs/**/*.md')))
 ADAPTERS = sorted(path.parent.name for path in ROOT.glob('adapters/*/pyproject.toml'))
 VERBS = (
-    'agent spec', 'continues', 'model', 'needs', 'output', 'policy', 'setup', 'skip', 'transcript',
+    'agent spec', 'continues', 'model', 'needs', 'output', 'package', 'policy', 'setup', 'skip', 'transcript',
 )  # fmt: skip
 FENCE = re.compile(r'^( *)```(\w*)[^\n]*\n(.*?)^\1```$', re.DOTALL | re.MULTILINE)
 COMMENT = re.compile(r'<!-- snippet: (.*?) -->')
@@ -166,6 +167,20 @@ def count(request: ModelRequest) -> object:
     return [('run_command', {'command': 'for i in 1 2 3; do echo line $i; sleep 0.2; done'})]
 
 
+def exec_command(request: ModelRequest) -> object:
+    """Call the shell of a `SandboxAgent`, then answer."""
+    if request.tool_results:
+        return 'There is one file: hello.txt.'
+    return [('exec_command', {'cmd': 'ls'})]
+
+
+def execute(request: ModelRequest) -> object:
+    """Call the shell of a deep agent, then answer."""
+    if request.tool_results:
+        return 'There is one file: hello.txt.'
+    return [('execute', {'command': 'ls'})]
+
+
 def move(request: ModelRequest) -> object:
     """In each run, change the directory or say where it is; `sub` is there."""
     if request.history[-1].get('role') == 'tool' or request.history[-1].get('output'):
@@ -179,6 +194,8 @@ MODELS: dict[str, Callable[[ModelRequest], object]] = {
     'push': push,
     'delete': delete,
     'count': count,
+    'exec_command': exec_command,
+    'execute': execute,
     'move': move,
 }
 
@@ -201,6 +218,8 @@ def test_snippet(
             check_names(first)
         pytest.skip(first.verbs['skip'])
     for fence in chain:
+        if 'package' in fence.verbs:
+            pytest.importorskip(fence.verbs['package'])
         if 'needs' in fence.verbs:
             request.node.add_marker(pytest.mark.needs(fence.verbs['needs']))
             request.config.hook.pytest_runtest_setup(item=request.node)
