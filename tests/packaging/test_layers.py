@@ -149,3 +149,12 @@ print(sorted(asked & {FRAMEWORKS!r}))
     )
 
     assert done.stdout == '[]\n'
+
+
+def test_a_scripted_model_needs_no_pytest() -> None:
+    program = """
+import sys
+sys.modules['pytest'] = None  # importing it fails
+from anyshell.testing import AdapterContract, FakeSandbox, OpenAIServer
+"""
+    subprocess.run([sys.executable, '-c', program], check=True)

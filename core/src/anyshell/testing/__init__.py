@@ -3,11 +3,15 @@
 Nothing here is imported by anyshell itself.
 """
 
+from typing import TYPE_CHECKING
+
 from anyshell.testing.adapter_contract import AdapterContract
 from anyshell.testing.fake import FakeSandbox
 from anyshell.testing.openai_server import Exchange, Failure, Hang, OpenAIServer
 from anyshell.testing.openai_wire import ModelRequest, ModelTurn, ToolCall
-from anyshell.testing.sandbox_contract import SandboxContract
+
+if TYPE_CHECKING:
+    from anyshell.testing.sandbox_contract import SandboxContract
 
 __all__ = [
     'AdapterContract',
@@ -21,3 +25,12 @@ __all__ = [
     'SandboxContract',
     'ToolCall',
 ]
+
+
+def __getattr__(name: str) -> object:
+    """`SandboxContract` needs pytest, which all else here does without."""
+    if name == 'SandboxContract':
+        from anyshell.testing.sandbox_contract import SandboxContract  # noqa: PLC0415 - as above
+
+        return SandboxContract
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
