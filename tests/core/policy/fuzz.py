@@ -40,6 +40,7 @@ _KINDS = (
     # bash drops such lines without a word.
     r'`for \(\(` has no `\)\)`',
     r'an operand of `\[\[` is missing',
+    r'a line is continued behind a `\)` of `\(\(`',
     # bash 5.2 itself reads these in two ways: once as it looks for the end of `$(…)`, once as it runs it.
     r'`time` right behind `\$\(` times only simple commands',
     r'`.*` behind a redirection is read in two ways',
