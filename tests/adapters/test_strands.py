@@ -407,6 +407,16 @@ async def test_output_is_streamed_in_order_while_the_command_runs() -> None:
     assert result['status'] == 'success'
 
 
+async def test_facts_of_a_denial_name_its_rule() -> None:
+    with OpenAIServer([[run('rm x')], 'Done.']) as server:
+        agent = agent_of(server, ShellPlugin())
+        events = [event async for event in agent.stream_async('Go.')]
+
+    data = [event['tool_stream_event']['data'] for event in events if 'tool_stream_event' in event]
+    assert data[0]['facts']['rule'] == 'denied_commands'
+    assert data[1]['status'] == 'error'
+
+
 # -- endings
 
 

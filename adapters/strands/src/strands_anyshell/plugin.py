@@ -147,6 +147,7 @@ class ShellPlugin(Plugin):
                         else:
                             yield {'stream': piece.stream_type, 'text': piece.data}
             except CommandDenied as denied:
+                yield {'facts': denied.facts}
                 # OpenAI's API has no place for the status of a result, so the text has to say it.
                 text = str(denied)
                 yield _result(text if 'denied' in text else f'Denied. {text}', is_error=True)
