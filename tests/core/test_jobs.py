@@ -165,6 +165,15 @@ async def test_ended_jobs_stay_readable_up_to_max_jobs(shell) -> None:
         assert '[stdout]\n4\n' in await session.check_command('j4')
 
 
+async def test_another_command_with_the_same_call_id_starts_too(shell, tmp_path) -> None:
+    async with shell(cwd=tmp_path) as session:
+        start = next(tool for tool in session.tools if tool.name == 'start_command')
+        first = await start.call({'command': 'sleep 60'}, call_id='call_0')
+        second = await start.call({'command': 'sleep 61'}, call_id='call_0')
+
+        assert (first.facts['job_id'], second.facts['job_id']) == ('j1', 'j2')
+
+
 async def test_starting_twice_with_one_call_id_starts_once(shell, tmp_path) -> None:
     async with shell(cwd=tmp_path) as session:
         start = tool(session, 'start_command')

@@ -216,7 +216,8 @@ class Jobs:
         """
         async with self._starts.turn():
             job = self._jobs.get(self._by_call.get(call_id, '')) if call_id is not None else None
-            if job is None:
+            # Another command is another start: some providers count the IDs of calls from 0 in every answer.
+            if job is None or job.command != spawn.line:
                 job = await self._start(spawn, ready)
                 if call_id is not None:
                     self._by_call[call_id] = job.id

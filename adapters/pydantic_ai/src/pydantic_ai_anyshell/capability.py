@@ -76,7 +76,7 @@ class Shell(ShellOptions, AbstractCapability[AgentDepsT]):
     """
 
     sandbox: Annotated[Sandbox | None, LIVE_OBJECT] = None
-    policy: Annotated[Policy | None, LIVE_OBJECT] = None  # pyright: ignore[reportIncompatibleMethodOverride]  (`ShellOptions` has a method of that name; `options` has it too)
+    policy: Annotated[Policy | None, LIVE_OBJECT] = None  # pyright: ignore[reportIncompatibleMethodOverride]  (`ShellOptions` has a method of that name, which nobody calls on this class)
     session: Annotated[ShellSession | None, LIVE_OBJECT] = None
     workspace: bool = False
     _sessions: Sessions = field(init=False, repr=False, compare=False)
