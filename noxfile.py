@@ -102,6 +102,9 @@ def _adapter(name: str) -> dict:
         'floor': re.sub(r'>=([^,]+).*', r'==\1', framework),
         'test': nox.project.dependency_groups(project, 'test'),
         'peers': project['dependency-groups'].get('peers', []),
+        'extras': list(
+            itertools.chain(*project['project'].get('optional-dependencies', {}).values())
+        ),
     }
 
 
@@ -172,7 +175,10 @@ def types(session: nox.Session, project: str) -> None:
     """Check types: pyright, strict, on core and on each adapter beside its framework."""
     adapters = [] if project == 'core' else [project]
     _install(session, *adapters)
-    session.install('pyright[nodejs]')
+    # What an adapter's optional modules import has to be there.
+    session.install(
+        'pyright[nodejs]', *(need for name in adapters for need in _adapter(name)['extras'])
+    )
     sources = f'adapters/{project}/src' if adapters else 'core/src'
     users = sorted(str(path) for path in ROOT.glob(f'tests/typing/*{project}*.py'))
     python = shutil.which('python', path=session.bin)
