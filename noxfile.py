@@ -24,7 +24,7 @@ PYTHONS = ('3.11', '3.12', '3.13')
 RUNNING = f'{sys.version_info.major}.{sys.version_info.minor}'
 TESTING = ('coverage>=7.10', 'hypothesis', 'psutil', 'pytest>=8.4')
 # What benchmarks/executor measures anyshell beside, and the package that brings it.
-PEERS = {
+MEASURED_BESIDE = {
     'pydantic-ai-harness': 'pydantic-ai-harness',
     'strands': 'strands-agents',
     'langchain': 'langchain',
@@ -328,14 +328,14 @@ def bench(session: nox.Session) -> None:
     found = {path.stem: path for path in sorted(ROOT.glob('benchmarks/*.py'))}
     found['executor'] = ROOT / 'benchmarks' / 'executor'
     for name in [Path(name).stem for name in session.posargs] or found:
-        peers = _peers(session) if name == 'executor' else []
+        peers = _measured_beside(session) if name == 'executor' else []
         session.run('python', str(found[name]), *peers)
 
 
-def _peers(session: nox.Session) -> list[str]:
+def _measured_beside(session: nox.Session) -> list[str]:
     """An environment for each peer of the executor: NAME=PYTHON."""
     pythons: list[str] = []
-    for name, package in PEERS.items():
+    for name, package in MEASURED_BESIDE.items():
         home = ROOT / '.nox' / f'bench-{name}'
         python = str(home / 'bin' / 'python')
         session.log(f'Installing {package} ...')
