@@ -322,6 +322,17 @@ def release(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def record(session: nox.Session) -> None:
+    """Draw docs/assets/demo.svg anew, from what the demo of a framework shows: nox -s record -- langchain."""
+    (name,) = session.posargs or ['langchain']
+    _install(session, name)
+    session.install('rich>=14,<16')
+    title, demo = f'nox -s demo -- {name}', ['python', 'examples/demo', name]
+    picture = ['docs/assets/demo.svg', '--lines', '33', '--title', title]
+    session.run('python', 'docs/record_demo.py', *picture, '--', *demo)
+
+
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """Measure: everything in benchmarks/, or what is named: nox -s bench -- executor."""
     _install(session)
