@@ -396,7 +396,7 @@ class Reader:
         if self.at == start:
             return None
         span = self.fixed or (start, self.at)
-        word = Word(text[start : self.at], parts, span, subs)
+        word = Word(text[start : self.at], parts, span, subs or ())
         if target is None:
             return word
         return Assignment(target[0], word, target[1], array, span)
