@@ -188,7 +188,7 @@ def run(
         if shell is not None:
             settings['shell'] = shell
         options = ShellOptions(
-            cwd=cwd,
+            cwd='.' if place in sandboxes.HERE else cwd,
             default_timeout=timeout,
             env=_variables(env) if env else None,
             denied_env_patterns=hide_env,
@@ -197,7 +197,7 @@ def run(
             **settings,
         )
         line = command[0] if len(command) == 1 else shlex.join(command)
-        sandbox = sandboxes.named(place, cwd='.' if place == 'local' else cwd, network=network)
+        sandbox = sandboxes.named(place, cwd=cwd, network=network)
         code = asyncio.run(_signalled(_run(line, options, sandbox, as_model=as_model, yes=yes)))
     except (AnyshellError, OSError, ValueError) as error:
         _complain(str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from anyshell.errors import OptionError
@@ -28,6 +29,9 @@ _PLACES: dict[str, Callable[[str, bool], Sandbox]] = {
     ),
     'ssh': lambda name, _: SshSandbox(name),
 }
+HERE = ('local', 'bubblewrap')
+"""The sandboxes that start in a directory of this machine."""
+
 _OWN_NETWORK = ('bubblewrap', 'image', 'podman-image')
 
 
@@ -49,6 +53,8 @@ def named(place: str, *, cwd: str, network: bool) -> Sandbox:
             True,  # noqa: FBT003 - the value of a flag
             f'left out with --sandbox {kind}, whose network is as it is',
         )
+    if place in HERE and not os.path.isdir(cwd):
+        raise OptionError('--cwd', cwd, 'a directory that is there')
     if place == 'local':
         return LocalSandbox(cwd=cwd)
     if place == 'bubblewrap':
