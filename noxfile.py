@@ -260,6 +260,9 @@ def peers(session: nox.Session, name: str) -> None:
     tests = sorted(str(path) for path in ROOT.glob(f'tests/adapters/test_{name}_*.py'))
     packages = ('anyshell', _adapter(name)['import'])
     _pytest(session, f'{name}-peers', *tests, packages=packages)
+    # The code in docs/ that needs these packages.
+    snippets = ['tests/docs/test_snippets.py', '-k', 'environments or guards']
+    session.run('pytest', *snippets, env={'ANYSHELL_SNIPPETS': name})
 
 
 @nox.session
