@@ -138,6 +138,8 @@ def _volume(found: dict) -> str:
         mb = [f'{max(0, value[what]) / 1e6:.0f}' for what in ('owner', 'all')]
         if not value['whole'] and value['seconds'] < 0.1:
             return [f'– (“{_short(value["said"])}”)', *mb, 'no']
+        if not value['whole'] and value['seconds'] > 29:
+            return ['– (not within 30 s)', *mb, 'no']
         return [f'{1000 / value["seconds"]:.0f}', *mb, 'yes' if value['whole'] else 'no']
 
     head = ['', 'MB/s', 'owner, MB', 'with helpers, MB', 'whole']
