@@ -59,3 +59,15 @@ def test_every_row_says_something_of_each_framework_and_what_shows_it() -> None:
         assert [name for name, _, _ in rows] == FRAMEWORKS, section
         for name, what, shown in rows:
             assert ('::' in shown) == (what != 'not yet'), f'{name}: {what}'
+
+
+def test_errors_of_sandboxes_that_the_page_explains_are_in_the_code() -> None:
+    page = (ROOT / 'docs/howto/remote.md').read_text().partition('| you see | do |')[2]
+    code = ''.join(path.read_text() for path in ROOT.glob('core/src/anyshell/sandbox/*.py'))
+    # Names are filled in there.
+    known = re.sub(r'\{[^{}]*\}', '*', code)
+
+    for said in re.findall(r'^\| `(.+?)` \|', page, re.MULTILINE):
+        text = re.sub(r"^(?:docker|ssh) |'x'|\(…\)", '*', said).strip('* ')
+        parts = [part.strip() for part in text.split('*') if part.strip()]
+        assert [part for part in parts if part not in known] == [], said
