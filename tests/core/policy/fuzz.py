@@ -29,6 +29,8 @@ CORPUS = Path(__file__).with_name('corpus.jsonl')
 _LEFT_OUT = ('kill', 'ulimit', ':()', '/tmp')
 # Start-up files of the system, and files that a shell is told to read: they are not read here, as documented.
 _KNOWN = ('-lc', '-l -c', '--login', 'ENV=', 'unshare', 'bash -cl')
+# `bash rm` looks for a script on PATH and finds the stub; the real rm is no script.
+_SCRIPT_CALLED_RM = re.compile(r'sh(?:\s+-{1,2}\w+)*\s+rm\b')
 # The kinds of lines that are refused although a shell may parse them. SECURITY.md lists them.
 _KINDS = (
     'a here-document has no end',
@@ -105,6 +107,7 @@ def made(kind: str, count: int, seed: int, *, bash: bool) -> list[str]:
             '\0' not in line
             and len(line) < 2000
             and not any(word in line for word in (*_LEFT_OUT, *_KNOWN))
+            and not _SCRIPT_CALLED_RM.search(line)
         ):
             found.append(line)
     return found

@@ -126,14 +126,19 @@ class Findings:
     operators: list[tuple[str, Span]] = field(default_factory=list[tuple[str, Span]])
 
 
-def find(command: str, *, shell: Shell) -> Findings:
+def find(command: str, *, shell: Shell, stdin: Input = 'empty') -> Findings:
     """Find what a line would run.
+
+    Args:
+        command: The line.
+        shell: What reads it.
+        stdin: What its commands read unless they are told otherwise.
 
     Raises:
         NotUnderstood: When the line is outside the shell's grammar.
     """
     search = Search(command, shell)
-    search.line(command)
+    search.line(command, stdin)
     return search.findings
 
 
@@ -154,12 +159,13 @@ class Search:
         self._read: set[tuple[str, Shell]] = set()
         self._nested = 0
 
-    def line(self, command: str) -> None:
+    def line(self, command: str, stdin: Input) -> None:
         """Walk the line itself."""
         commands, reader = read(command, shell=self.shell)
         self._declare(commands)
-        self._adopt(reader, Situation(self.shell))
-        self.commands(commands, Situation(self.shell))
+        situation = Situation(self.shell, stdin)
+        self._adopt(reader, situation)
+        self.commands(commands, situation)
 
     def _adopt(self, reader: Reader, situation: Situation) -> None:
         self.findings.operators += reader.operators

@@ -564,17 +564,24 @@ class Policy:
 
         return load(path).policy(shell=shell)
 
-    def check(self, command: str) -> Verdict:
-        """Decide whether a command line may run. Pure, total and deterministic: it never raises."""
-        return self.explain(command).verdict
+    def check(self, command: str, *, open_input: bool = False) -> Verdict:
+        """Decide whether a command line may run. Pure, total and deterministic: it never raises.
 
-    def explain(self, command: str) -> Explanation:
-        """Decide, and keep everything that led to the decision."""
+        Args:
+            command: The line.
+            open_input: Whether somebody will write to its standard input. A shell that reads its commands from there
+                runs what is not known before; otherwise standard input is empty.
+        """
+        return self.explain(command, open_input=open_input).verdict
+
+    def explain(self, command: str, *, open_input: bool = False) -> Explanation:
+        """Decide, and keep everything that led to the decision; arguments as `check`."""
         refused = _unreadable(command)
         if refused is not None:
             return Explanation(command[:MAX_BYTES], refused, (refused,), Findings())
         try:
-            findings = find(command, shell=self.shell)
+            stdin = 'unknown' if open_input else 'empty'
+            findings = find(command, shell=self.shell, stdin=stdin)
         except NotUnderstood as error:
             verdict = _syntax(command, error.message, error.place)
             return Explanation(command, verdict, (verdict,), Findings())

@@ -327,7 +327,7 @@ class Reader:
                 if opens and self.bash:
                     self.at = at
                     inner: list[Part] = []
-                    self._scan(inner, subs, ']', '[', what='the subscript')
+                    self.scan(inner, subs, ']', '[', what='the subscript')
                     subscript = self.text[at : self.at - 1]
                     self._no_hidden_code(inner, at)
                     parts.append(('u', plain))
@@ -382,7 +382,7 @@ class Reader:
                 parts.append(('u', plain))
                 plain = ''
                 self.at = at + 1
-                self._scan(parts, subs, ')', '(', what='the pattern')
+                self._group(parts, subs, ')', '(', what='the pattern')
                 at = self.at
                 parts.append(('u', '*'))
             elif char == '|' and mode == 'regex':
@@ -548,7 +548,7 @@ class Reader:
                 raise self.fail(f'`$[` {_BASH_ONLY}')
             self.at = at + 1
             inner: list[Part] = []
-            self._scan(inner, subs, ']', '[', what='the arithmetic')
+            self._group(inner, subs, ']', '[', what='the arithmetic')
             self._no_hidden_code(inner, start)
             parts.append(('n', ''))
         elif char == "'" and not quoted:
@@ -624,7 +624,7 @@ class Reader:
                 # `$((a); b)`: not arithmetic, so bash takes the same text, up to the same `)`, as commands.
                 if self.bash:
                     self.at = at + 1
-                    self._scan([], [], ')', '(', what='the substitution')
+                    self._raw(')', '(', what='the substitution')
                     close = self.at
                     self._deeper()
                     inside = self.text[at + 1 : close - 1]
@@ -658,7 +658,7 @@ class Reader:
     ) -> bool:
         """Read from the second `(` of `((`; say whether this is arithmetic, which ends in `))`."""
         self.at = second + 1
-        self._scan(parts, subs, ')', '(', what='the arithmetic')
+        self._group(parts, subs, ')', '(', what='the arithmetic')
         if command and self.text.startswith('\\\n', self.at):
             raise self.fail('a line is continued behind a `)` of `((`')
         if self._peek() != ')':
@@ -695,16 +695,8 @@ class Reader:
                 name += char
                 self.at += 1
         several = name == '@'
-        if name and self.bash and self._peek() == '[':
-            self.at += 1
-            inner: list[Part] = []
-            begin = self.at
-            self._scan(inner, subs, ']', '[', what='the subscript')
-            self._no_hidden_code(inner, start)
-            several = self.text[begin : self.at - 1].strip() == '@'
-            plain = False
-        else:
-            plain = bool(name) and not length and not indirect
+        subscripted = bool(name) and self.bash and self._peek() == '['
+        plain = bool(name) and not length and not indirect
         if plain and self._peek() == '}':
             self.at += 1
             if several or not _NAME.fullmatch(name):
@@ -717,14 +709,17 @@ class Reader:
                 parts.append(('V' if quoted else 'v', name))
             return
         begin = self.at
-        first, second = self._peek(), self._char(self._skip(self.at + 1))
-        if not self.bash and (
-            (first and first in '/^,@') or (first == ':' and second not in set('-+=?'))
-        ):
+        if not self.bash and self._sh_lacks_form():
             raise self.fail(f'this form of `${{…}}` {_BASH_ONLY}', start)
-        inner = []
-        self._scan(inner, subs, '}', '', double=quoted, what='the expansion')
+        inner: list[Part] = []
+        self.scan(inner, subs, '}', '', double=quoted, what='the expansion')
         rest = self.text[begin : self.at - 1].replace('\\\n', '')
+        if subscripted:
+            # Only now is its end known: bash looks for the `}` first, over any brackets.
+            several = several or rest.startswith(('[@]', '[*]'))
+            self._no_hidden_code(_subscript(inner), start)
+            rest = re.sub(r'^\[[^]]*\]', '', rest)
+        first, second = rest[:1], rest[1:2]
         if first == '@' and 'P' in rest:
             self.hidden.append(
                 (
@@ -743,7 +738,68 @@ class Reader:
                 (('m' if several or indirect or '@' in rest else 'X') if quoted else 'x', '')
             )
 
-    def _scan(
+    def _sh_lacks_form(self) -> bool:
+        first, second = self._peek(), self._char(self._skip(self.at + 1))
+        return (first != '' and first in '/^,@') or (first == ':' and second not in set('-+=?'))
+
+    def _group(
+        self, parts: list[Part], subs: list[Substitution], close: str, opener: str, *, what: str
+    ) -> None:
+        """Read up to the `close` that matches, and then what stands in between.
+
+        bash counts the brackets of arithmetic and patterns over quotes, but not over `$(…)` and `${…}`: these are read
+        when the text is expanded. Others read them at once.
+        """
+        if not self.bash:
+            self.scan(parts, subs, close, opener, what=what)
+            return
+        begin = self.at
+        self._raw(close, opener, what=what)
+        if '$' not in (inside := self.text[begin : self.at - 1]) and '`' not in inside:
+            reader = self._inside(begin, self.at - 1)
+            reader.scan(parts, subs, '', '', what=what)
+            return
+        self._deeper()
+        reader = self._inside(begin, self.at - 1)
+        try:
+            reader.scan(parts, subs, '', '', what=what)
+        except NotUnderstood as error:
+            error.deferred = True
+            raise
+        self._adopt(reader)
+        self.depth -= 1
+
+    def _raw(self, close: str, opener: str, *, what: str) -> None:
+        """Move behind the `close` that matches, over quotes but not over expansions."""
+        start, text, end, count = self.at, self.text, self.end, 1
+        while self.at < end:
+            match = _SCAN_RUN.match(text, self.at, end)
+            if match:
+                self.at = match.end()
+            char = self._char(self.at)
+            if char == close:
+                count -= 1
+                self.at += 1
+                if not count:
+                    return
+            elif char == opener:
+                count += 1
+                self.at += 1
+            elif char == '\\':
+                self.at += 2
+            elif char == '"':
+                self._double([], [])
+            elif char == "'":
+                self._quoted(char, [], [])
+            elif char == '`':
+                self._backtick([], [], double=False)
+            elif char == '$' and self._char(self._skip(self.at + 1)) == "'":
+                self._ansi_c(self.at, self._skip(self.at + 1), [])
+            else:
+                self.at += 1
+        raise self.fail(f'{what} is never closed', start)
+
+    def scan(
         self,
         parts: list[Part],
         subs: list[Substitution],
@@ -796,6 +852,7 @@ class Reader:
                 self._dollar(parts, subs, quoted=double)
             elif (
                 char in '<>'
+                and close
                 and close in ']}'
                 and not double
                 and self._char(self._skip(self.at + 1)) == '('
@@ -807,6 +864,9 @@ class Reader:
             else:
                 parts.append(('u', char))
                 self.at += 1
+        if not close:
+            self.depth -= 1
+            return
         raise self.fail(f'{what} is never closed', start)
 
     def _no_hidden_code(self, parts: list[Part], start: int) -> None:
@@ -1643,3 +1703,12 @@ def read(
     """
     reader = Reader(text, shell=shell, fixed=fixed, depth=depth, extglob=extglob)
     return reader.script(), reader
+
+
+def _subscript(parts: list[Part]) -> list[Part]:
+    """What stands up to the last `]`: at least the subscript with which an expansion begins."""
+    last = max(
+        (index for index, (kind, text) in enumerate(parts) if kind == 'u' and ']' in text),
+        default=-1,
+    )
+    return parts[: last + 1]
