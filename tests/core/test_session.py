@@ -521,3 +521,22 @@ async def test_two_hundred_commands_at_once_end_well(shell) -> None:
         results = await asyncio.gather(*(session.run(f'echo {n}', timeout=55) for n in range(200)))
 
     assert [result.stdout for result in results] == [f'{n}\n' for n in range(200)]
+
+
+@pytest.mark.parametrize('line', ['bash', 'cat && sh -s', 'env -i bash -x', 'exec dash'])
+async def test_a_shell_that_would_be_told_what_to_run_is_judged_as_unknown(line) -> None:
+    """`send_input` could run anything in it; with empty input the same line is harmless."""
+    async with ShellSession() as session:
+        (start,) = [tool for tool in session.tools if tool.name == 'start_command']
+        with pytest.raises(CommandDenied) as denied:
+            await start.call({'command': line, 'stdin': True})
+
+        assert denied.value.verdict.rule == 'unresolved'
+        assert not (await start.call({'command': line})).is_error
+
+
+async def test_other_programs_may_be_written_to() -> None:
+    async with ShellSession() as session:
+        (start,) = [tool for tool in session.tools if tool.name == 'start_command']
+
+        assert not (await start.call({'command': 'cat', 'stdin': True})).is_error

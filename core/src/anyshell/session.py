@@ -207,7 +207,9 @@ class ShellSession:
                     else None
                 )
                 seconds = self._seconds('ready_timeout', arguments.ready_timeout)
-                verdict, spawn = await self._prepare(arguments.command, call, arguments.workdir)
+                verdict, spawn = await self._prepare(
+                    arguments.command, call, arguments.workdir, open_input=arguments.stdin
+                )
                 spawn = replace(spawn, stdin=arguments.stdin)
                 with self._failing(verdict, spawn):
                     result = await self._jobs.start(
@@ -303,12 +305,12 @@ class ShellSession:
             )
 
     async def _prepare(
-        self, command: str, call: Call, workdir: str | None
+        self, command: str, call: Call, workdir: str | None, *, open_input: bool = False
     ) -> tuple[Verdict, Spawn]:
         self._open()
         _check_text(command, 'command')
         shell = self.options.shell or await self._processes.shell()
-        verdict = self._authorize(command, shell, call)
+        verdict = self._authorize(command, shell, call, open_input=open_input)
         cwd = await self._directory.start()
         if workdir is not None:
             _check_text(workdir, 'workdir')
@@ -319,16 +321,17 @@ class ShellSession:
                 )
         return verdict, Spawn(line=command, shell=shell, cwd=cwd, env=await self._environment())
 
-    def _authorize(self, command: str, shell: Shell, call: Call) -> Verdict:
-        verdict = self.policy(shell).check(command)
+    def _authorize(self, command: str, shell: Shell, call: Call, *, open_input: bool) -> Verdict:
+        policy = self.policy(shell)
+        # What is written to a shell later would be judged by nobody.
+        verdict = policy.check(command, open_input=True) if open_input else policy.check(command)
         if verdict.decision is Decision.ASK and not call.approved:
             if self.options.on_ask == 'deny':
                 nobody = ApprovalRequired(verdict).unanswered()
                 verdict = replace(verdict, decision=Decision.DENY, reason=nobody)
             else:
                 logger.info('a command needs an approval (rule %s)', verdict.rule)
-                if self.options.on_command is not None:
-                    self.options.on_command(verdict, None)
+                self._hear(verdict, None)
                 raise ApprovalRequired(verdict)
         if verdict.decision is Decision.DENY:
             logger.info('a command was denied (rule %s)', verdict.rule)
