@@ -376,3 +376,59 @@ async def test_a_container_that_was_restarted_has_lost_its_jobs_and_goes_on(busy
 
     assert again.stdout == 'again\n'
     assert lost
+
+
+FORK = """
+    import asyncio, os, sys
+    from anyshell.sandbox import BubblewrapSandbox, DockerSandbox, SshSandbox
+
+    async def say(word):
+        print((await sandbox.execute('echo ' + word)).stdout, end='', flush=True)
+
+    sandbox = eval(sys.argv[1])
+    asyncio.run(say('before'))
+    child = os.fork()
+    asyncio.run(say('parent' if child else 'child'))
+    if child:
+        os.waitpid(child, 0)
+        asyncio.run(say('after'))
+    asyncio.run(sandbox.aclose())
+"""
+
+
+async def forks(make: str) -> None:
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [
+            sys.executable,
+            '-W',
+            'error',
+            '-W',
+            'ignore::DeprecationWarning',
+            '-c',
+            textwrap.dedent(FORK),
+            make,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+
+    assert done.stderr == ''
+    assert sorted(done.stdout.split()) == ['after', 'before', 'child', 'parent']
+
+
+@pytest.mark.needs('ssh')
+async def test_a_forked_child_has_a_connection_of_its_own(ssh_server):
+    await forks(f'SshSandbox(**{ssh_server.arguments()!r})')
+
+
+@pytest.mark.needs('docker')
+async def test_a_forked_child_shares_the_container_and_leaves_it_to_its_parent(busybox_image):
+    await forks(f'DockerSandbox(image={busybox_image!r})')
+
+
+@pytest.mark.needs('bubblewrap')
+async def test_a_forked_child_has_namespaces_of_its_own(tmp_path):
+    await forks(f'BubblewrapSandbox(cwd={str(tmp_path)!r})')

@@ -17,13 +17,15 @@ from anyshell.errors import SandboxError, SandboxUnavailable
 from anyshell.sandbox import far
 from anyshell.sandbox.cgroups import Group
 from anyshell.sandbox.kept import KeptChannel, Lane
-from anyshell.sandbox.process import STREAMS
+from anyshell.sandbox.process import STREAMS, local_shell
 from anyshell.sandbox.remote import KeptSandbox
 from anyshell.sandbox.watch import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from anyshell.sandbox.base import Shell
 
 INSIDE = '/run/anyshell'
 """Where the named pipes of shells are inside; each is gone from there once its shell has opened it."""
@@ -109,7 +111,7 @@ class _Namespaces(KeptChannel):
 
     def _alive(self) -> Lane:
         root = self._root
-        if root is not None and not root.gone() and self._pid == root.pid:
+        if root is not None and not root.gone():
             return root
         if root is not None:
             self._bury(root)
@@ -135,6 +137,12 @@ class _Namespaces(KeptChannel):
             os.write(root.stdin, f'{far.LIBRARY}{far.KEPT}\n'.encode())
         self._root = root
         return root
+
+    def _leave(self) -> None:
+        root, self._root, self.group = self._root, None, None
+        if root is not None:
+            root.leave()
+        super()._leave()
 
     def _bury(self, root: Lane) -> None:
         """Make sure that nothing is left of namespaces that have died."""
@@ -271,6 +279,9 @@ class BubblewrapSandbox(KeptSandbox):
             pids=pids,
         )
         super().__init__(self._namespaces)
+
+    def known_shell(self) -> Shell:
+        return local_shell()  # it sees this machine's programs
 
     @property
     def limits(self) -> str:

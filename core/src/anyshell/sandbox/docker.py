@@ -47,8 +47,10 @@ class _Containers(KeptChannel):
         self.start: list[str] | None = None
         self._user = user
         self._starting = threading.Lock()
+        self._starter = 0
 
     async def prepare(self) -> None:
+        await super().prepare()
         if self.start is not None and not self.container:
             await asyncio.to_thread(self._start, self.start)
 
@@ -72,11 +74,11 @@ class _Containers(KeptChannel):
                 raise SandboxUnavailable(
                     f'no container could be started; {self.program} says: {_text(begun.stderr)}'
                 )
-            self.container = name
+            self.container, self._starter = name, os.getpid()
 
     def remove(self) -> None:
-        """Remove the container that was started here."""
-        if self.start is not None and self.container and self._pid == os.getpid():
+        """Remove the container that this process started; a forked child leaves it to its parent."""
+        if self.start is not None and self.container and self._starter == os.getpid():
             gone = run(self.program, 'rm', '--force', '--volumes', self.container)
             if gone.returncode and b'o such' not in gone.stderr:
                 raise SandboxError(

@@ -97,6 +97,13 @@ printf '%s\n' "$_as_x" >"$_as_d/$_as_n.x"
 _as_job() {
 { { _as_run | _as_log "$_as_d/$_as_n.o"; } 3>&1 | _as_log "$_as_d/$_as_n.e"; }
 }
+_as_begin() {
+if (cd -- "$_as_w") 2>/dev/null; then _as_bg _as_job
+else
+echo gone >"$_as_d/$_as_n.x"
+: >"$_as_d/$_as_n.v"
+fi
+}
 _as_log() {
 exec 3>&-
 umask 077

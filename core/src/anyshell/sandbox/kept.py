@@ -133,6 +133,11 @@ class Lane:
             or (self.popen is not None and self.popen.poll() is not None)
         )
 
+    @property
+    def stillborn(self) -> bool:
+        """Whether it ended before its shell was there, because its parent ended: nothing that it was sent has run."""
+        return self.eof and self.parent is not None and not self.begun['stdout']
+
     def _hung_up(self, stream: StreamType) -> bool:
         poll = select.poll()
         poll.register(self.outputs[stream], select.POLLIN)
@@ -176,11 +181,20 @@ class Lane:
         if self.retired:
             return
         self.retired = time.monotonic()
-        self._unlink()
+        if self.pid == os.getpid():
+            self._unlink()
         for descriptor in (self.stdin, *self.outputs.values()):
             if descriptor >= 0:
                 with contextlib.suppress(OSError):
                     os.close(descriptor)
+
+    def leave(self) -> None:
+        """In a forked child: let go of the parent's shell."""
+        self.retire()
+        if self.popen is not None:
+            self.popen.returncode = (
+                0  # no child of this process: `Popen` must not wait for it, nor warn
+            )
 
     def reap(self, *, now: bool = False) -> bool:
         """Whether a retired shell's client has gone; it is killed when it takes too long."""
@@ -237,8 +251,21 @@ class KeptChannel(Channel):
         self._closed = False
         self.here = ''
 
+    def _leave(self) -> None:
+        """In a forked child: the shells are the parent's."""
+        for lane in (*self._free, *self._lent, *self._settling, *self._dying):
+            lane.leave()
+        self._begin()
+        # What is kept on the far side under the old token is the parent's too.
+        self.token = secrets.token_hex(12)
+        self.far = None
+        self.folder = ''
+
     async def prepare(self) -> None:
         """Do what has to be done once before the first shell. Called before every request; does not suspend later."""
+        if self._pid != os.getpid():
+            with self._lock:
+                self._leave()
 
     @abstractmethod
     def argv(self, script: str | None) -> list[str]:
@@ -273,6 +300,7 @@ class KeptChannel(Channel):
             'the far side ends it when it notices. The next call connects again'
         )
 
+    keeps_jobs = True
     place = 'the sandbox'
 
     def client(
@@ -319,8 +347,6 @@ class KeptChannel(Channel):
     def lend(self) -> tuple[Lane, str]:
         """A shell for one call, and the text to send before the request."""
         with self._lock:
-            if self._pid != os.getpid():  # a forked child: the shells are the parent's
-                self._begin()
             if self._closed:
                 raise SandboxError('this sandbox is closed; make a new one to run commands')
             self._dying = [lane for lane in self._dying if not lane.reap()]
@@ -394,6 +420,11 @@ class KeptChannel(Channel):
         return known
 
     async def call(self, script: str, *, timeout: float) -> bytes:
+        reply = await self._once(script, timeout, again=False)
+        return await self._once(script, timeout, again=True) or b'' if reply is None else reply
+
+    async def _once(self, script: str, timeout: float, *, again: bool) -> bytes | None:
+        """Run a script; `None`, unless it is the second time, when the shell for it never came to be."""
         await self.prepare()
         lane, before = self.lend()
         mark = new_mark()
@@ -402,6 +433,11 @@ class KeptChannel(Channel):
             await lane.send(f'{before}{{ _as_call {mark.decode()} {shlex.quote(script)}; }}\n')
             reply = await self._reply(lane, mark, timeout)
             done = True
+        except SandboxError:
+            if again or not lane.stillborn:
+                raise
+            return None
+        else:
             return reply
         finally:
             if done:
@@ -437,13 +473,13 @@ class KeptChannel(Channel):
         if not self._closed and self._free and self.grace and self._pid == os.getpid():
             with contextlib.suppress(SandboxError):
                 await self.call('rm -rf "$_as_h"', timeout=10)
-        self.close()
+        await asyncio.to_thread(self.close)
 
     def close(self) -> None:
         """Give up every shell. Idempotent."""
         with self._lock:
             if self._pid != os.getpid():
-                self._begin()
+                self._leave()
             self._closed = True
             for lane in (*self._free, *self._settling, *self._lent):
                 self._retire(lane)

@@ -12,7 +12,6 @@ import time
 from abc import ABC
 from typing import TYPE_CHECKING, Any
 
-from anyshell.environment import ENV_KEY_PATTERN
 from anyshell.errors import SandboxError, SandboxPathNotFoundError, SandboxTimeoutError
 from anyshell.sandbox.base import ExecutionResult, FileInfo, Sandbox, StreamChunk
 
@@ -20,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
     from anyshell.sandbox.base import Processes
+
+ENV_KEY_PATTERN = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
+"""A name that a POSIX shell can export."""
 
 LANGUAGE_PATTERN = re.compile(r'[a-zA-Z0-9._-]+')
 """What `execute_code` takes as the name of an interpreter."""
@@ -92,7 +94,11 @@ class PosixShellSandbox(Sandbox, ABC):
     def processes(self, *, max_log_bytes: int = 100_000_000) -> Processes:
         from anyshell.sandbox.scripts import ScriptProcesses, StreamingChannel  # noqa: PLC0415 - it knows this class
 
-        return ScriptProcesses(StreamingChannel(self), max_log_bytes=max_log_bytes)
+        # Kept, since it knows what was asked of the place; set here, since a subclass need not call `__init__`.
+        channel: StreamingChannel | None = getattr(self, '_scripts', None)
+        if channel is None:
+            channel = self._scripts = StreamingChannel(self)
+        return ScriptProcesses(channel, max_log_bytes=max_log_bytes)
 
     async def execute_code_streaming(
         self,

@@ -40,7 +40,11 @@ from anyshell.sandbox.watch import Watcher
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
-    from anyshell.sandbox.base import ExecutionResult, Flag, Process, StreamChunk
+    from anyshell.sandbox.base import ExecutionResult, Flag, Process, Shell, StreamChunk
+
+
+MAX_TRIES = 3
+"""A command is sent again when it certainly has not run: its shell, and then its directory, may have to be made anew."""
 
 
 @dataclass(slots=True)
@@ -54,7 +58,7 @@ class KeptProcess(FarProcess):
         memory: What it has written, until that is too much.
         log: The base path of its logs on this machine, once it was too much.
         files: The writers of those logs.
-        again: Whether it was sent a second time, since the first one found nothing prepared.
+        tries: How often it was sent; more than once when there was nothing yet that could run it.
     """
 
     lane: Lane | None = field(default=None, kw_only=True)
@@ -67,7 +71,7 @@ class KeptProcess(FarProcess):
     files: dict[StreamType, logs.Log] = field(
         default_factory=dict[StreamType, logs.Log], kw_only=True
     )
-    again: bool = field(default=False, kw_only=True)
+    tries: int = field(default=1, kw_only=True)
 
     @property
     def done(self) -> bool:
@@ -85,7 +89,6 @@ class KeptProcesses(ScriptProcesses):
     def __init__(self, channel: KeptChannel, *, max_log_bytes: int) -> None:
         super().__init__(channel, max_log_bytes=max_log_bytes)
         self._lanes = channel
-        self._probed = True  # a kept shell's far side keeps what it is given
 
     def _begin(self) -> None:
         super()._begin()
@@ -128,9 +131,7 @@ class KeptProcesses(ScriptProcesses):
         self, process: KeptProcess, *, deadline: float | None, cancelled: Flag | None = None
     ) -> AsyncGenerator[tuple[StreamType, bytes]]:
         """Read the command's output in the caller's loop until it has ended; `deadline` is a `time.monotonic()`."""
-        if process.state == 'new':
-            await self._attach(process)
-        lane = process.lane
+        lane = await self._attach(process) if process.state == 'new' else process.lane
         if lane is None:
             return
         while not process.done:
@@ -140,17 +141,23 @@ class KeptProcesses(ScriptProcesses):
             if process.done or _given_up(deadline, cancelled):
                 break
             if lane.eof:
-                raise await self._lost_lane(process, lane)
+                if not lane.stillborn or process.tries == MAX_TRIES:
+                    raise await self._lost_lane(process, lane)
+                # Nothing was run: the shell's parent died before there was a shell.
+                self._lanes.drop(lane)
+                process.tries, process.state = process.tries + 1, 'new'
+                lane = await self._attach(process)
+                continue
             if not pieces:
                 await readable(lane.watched(), _slice(deadline, polling=cancelled is not None))
         if not process.done:
             return
-        word = process.codes['stdout']
+        word = process.codes['stderr']  # on standard output "ready" may have come after it
         if word in {'gone', 'lost'}:
             self._never_ran(process, lane)
-            if word == 'lost' and not process.again:
+            if word == 'lost' and process.tries < MAX_TRIES:
                 # Nothing was run: the far side had lost our directory, and gets a new one.
-                process.again = True
+                process.tries += 1
                 async for stream, data in self.stream(
                     process, deadline=deadline, cancelled=cancelled
                 ):
@@ -169,13 +176,13 @@ class KeptProcesses(ScriptProcesses):
         return error
 
     def _never_ran(self, process: KeptProcess, lane: Lane) -> None:
-        lost = process.codes['stdout'] == 'lost'
+        lost = process.codes['stderr'] == 'lost'
         self._settle(process, lane)
         process.state = 'never'
         if lost:
             self._forget_directory()
             process.codes.clear()
-            process.state = 'never' if process.again else 'new'
+            process.state = 'never' if process.tries == MAX_TRIES else 'new'
 
     def _refusal(self, process: KeptProcess, word: str) -> Exception:
         if word == 'lost':
@@ -219,13 +226,14 @@ class KeptProcesses(ScriptProcesses):
             process.codes[stream] = word
         return data
 
-    async def _attach(self, process: KeptProcess) -> None:
+    async def _attach(self, process: KeptProcess) -> Lane:
         """Send the command to a shell; it counts as running from here on."""
         request = await self._request(process)
         await self._lanes.prepare()
         lane, before = self._lanes.lend()
         process.lane, process.mark, process.state = lane, new_mark(), 'attached'
         await lane.send(f'{before}{{ {request}_as_attached {process.mark.decode()}; }}\n')
+        return lane
 
     def _keep(self, process: KeptProcess, stream: StreamType, data: bytes) -> None:
         process.total[stream] += len(data)
@@ -344,6 +352,10 @@ class KeptSandbox(PosixShellSandbox):
 
     def processes(self, *, max_log_bytes: int = 100_000_000) -> KeptProcesses:
         return KeptProcesses(self._channel, max_log_bytes=max_log_bytes)
+
+    def known_shell(self) -> Shell | None:
+        known = self._channel.far
+        return None if known is None else 'bash' if known.bash else 'sh'
 
     def _processes(self) -> KeptProcesses:
         if self._closed:

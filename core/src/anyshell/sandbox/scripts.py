@@ -16,7 +16,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from anyshell.environment import ENV_KEY_PATTERN
 from anyshell.errors import (
     InvalidCommand,
     JobsRefused,
@@ -27,6 +26,7 @@ from anyshell.errors import (
 )
 from anyshell.sandbox import far
 from anyshell.sandbox.base import Process, Processes, Shell, Spawn, StreamType, Written
+from anyshell.sandbox.posix import ENV_KEY_PATTERN
 from anyshell.sandbox.process import LINE, MAX_ARGUMENT, READ_LINE, STREAMS
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Far:
         cwd: The directory that commands start in.
         tmp: A directory for temporary files.
         environment: The variables that commands see.
+        linux: Whether it has a Linux /proc, by which commands are found and ended.
     """
 
     bash: str
@@ -73,12 +74,16 @@ class Far:
     cwd: str
     tmp: str
     environment: dict[str, str]
+    linux: bool
 
 
 class Channel(ABC):
     """A way to run a script on the far side. It holds no asyncio object and may be used from several loops at once."""
 
     far: Far | None = None
+    keeps_jobs = False
+    """Whether it is known that the place keeps what a call leaves running."""
+
     max_script: int | None = None
     """The longest script in bytes; `None` when there is no limit."""
 
@@ -173,7 +178,6 @@ class ScriptProcesses(Processes):
         self._numbers = itertools.count(1)
         self._token = secrets.token_hex(12)
         self._directory = ''
-        self._probed = False
         self._epoch = 0
         self._processes: dict[int, FarProcess] = {}
 
@@ -198,6 +202,10 @@ class ScriptProcesses(Processes):
         """Make the owner's private directory, once."""
         self._enter()
         known = await self._channel.know()
+        if not known.linux:
+            raise SandboxUnavailable(
+                'sessions need a Linux /proc in the sandbox, by which they find and end commands'
+            )
         if self._directory and self._epoch != self._channel.epoch:
             # Everything was disconnected: the far side may have cleaned up, or be a new one. What was started in the
             # old directory stays known as lost, so a new one has another name.
@@ -316,7 +324,7 @@ class ScriptProcesses(Processes):
         request = await self._request(process)
         if process.spawn.stdin:
             request += 'mkfifo -m 600 "$_as_d/$_as_n.i"; '
-        request += f'{far.rates(self._max_log_bytes)}; _as_bg _as_job; '
+        request += f'{far.rates(self._max_log_bytes)}; _as_begin; '
         limit = self._channel.max_script
         if limit is None or len(request.encode('utf-8', 'surrogateescape')) <= limit:
             return request
@@ -335,7 +343,7 @@ class ScriptProcesses(Processes):
 
     async def _probe(self) -> None:
         """Find out, before the first background command, whether the place can keep one."""
-        if self._probed:
+        if self._channel.keeps_jobs:
             return
         probe = await self.spawn(Spawn(line='sleep 0.2; echo up', shell='sh', cwd='/'))  # noqa: S604 - ours
         await self._begin_job(probe)
@@ -353,7 +361,7 @@ class ScriptProcesses(Processes):
                 )
         finally:
             await self.forget(probe)
-        self._probed = True
+        self._channel.keeps_jobs = True
 
     # -- waiting and reading
 
@@ -544,14 +552,18 @@ class ScriptProcesses(Processes):
             self._closed = True
             return
         self._closed = True
-        try:
-            await self._call(
-                f': >"$_as_d/t"; _as_end {shlex.quote(self._marks())} {steps(grace)}; rm -rf "$_as_d"',
-                timeout=grace + 60,
-            )
-        except SandboxUnavailable as error:
-            # What is not there runs nothing; what is there but out of reach ends its commands itself.
-            logger.warning('the sandbox could not be reached to end what it still runs: %s', error)
+        script = (
+            f': >"$_as_d/t"; _as_end {shlex.quote(self._marks())} {steps(grace)}; rm -rf "$_as_d"'
+        )
+        for last in (False, True):  # a connection may have broken unnoticed: the second one is new
+            try:
+                await self._call(script, timeout=grace + 60)
+                break
+            except SandboxError as error:
+                # What is not there runs nothing; what is there but out of reach ends its commands itself.
+                if last or isinstance(error, SandboxUnavailable):
+                    logger.warning('the sandbox could not be asked to end what it runs: %s', error)
+                    break
         self._processes.clear()
 
     def _of(self, process: Process) -> FarProcess:
@@ -611,7 +623,7 @@ def _decoded(text: bytes) -> bytes:
 
 
 def _far(reply: bytes) -> Far:
-    bash, setsid, is_bash, environment, *_ = (*reply.split(b'.\n'), b'', b'', b'', b'')
+    bash, setsid, is_bash, environment, system, *_ = (*reply.split(b'.\n'), *[b''] * 5)
     name, _, places = is_bash.partition(b'\n')
     cwd, tmp, *_ = (*_decoded(places).split(b'\0'), b'', b'')
     variables: dict[str, str] = {}
@@ -628,4 +640,5 @@ def _far(reply: bytes) -> Far:
         cwd=cwd.removesuffix(b'.').removesuffix(b'\n').decode('utf-8', 'surrogateescape') or '/',
         tmp=tmp.decode('utf-8', 'surrogateescape') or '/tmp',  # noqa: S108 - a private directory is made in it
         environment=variables,
+        linux=system.strip() == b'linux',
     )

@@ -56,6 +56,7 @@ class _Host(KeptChannel):
 
     async def prepare(self) -> None:
         """Open the connection that all shells share, and wait until it stands."""
+        await super().prepare()
         master = self._master
         if (
             master is not None
@@ -73,6 +74,12 @@ class _Host(KeptChannel):
                 master.noise += master.take('stderr', master.hello)[0]
                 raise self.refused(master.why())
             await asyncio.sleep(0.01)
+
+    def _leave(self) -> None:
+        master, self._master = self._master, None
+        if master is not None:
+            master.leave()
+        super()._leave()
 
     def _connected(self) -> bool:
         return os.path.exists(f'{self.here}/s')
