@@ -28,7 +28,7 @@ CORPUS = Path(__file__).with_name('corpus.jsonl')
 # Lines with these are not run: they end the sandbox, wait for nothing, or make more of themselves.
 _LEFT_OUT = ('kill', 'ulimit', ':()', '/tmp')
 # Start-up files of the system, and files that a shell is told to read: they are not read here, as documented.
-_KNOWN = ('-lc', '-l -c', '--login', 'ENV=', 'unshare', 'bash -cl')
+_KNOWN = ('"rm" --', '-lc', '-l -c', '--login', 'ENV=', 'unshare', 'bash -cl')
 # `bash rm` looks for a script on PATH and finds the stub; the real rm is no script.
 _SCRIPT_CALLED_RM = re.compile(r'sh(?:\s+-{1,2}\w+)*\s+rm\b')
 # The kinds of lines that are refused although a shell may parse them. SECURITY.md lists them.

@@ -747,14 +747,14 @@ class Reader:
     ) -> None:
         """Read up to the `close` that matches, and then what stands in between.
 
-        bash counts the brackets of arithmetic and patterns over quotes, but not over `$(…)` and `${…}`: these are read
-        when the text is expanded. Others read them at once.
+        bash counts the brackets of arithmetic and patterns over quotes, in arithmetic also over `$(…)` and `$[…]`, but
+        not over `${…}`, which it reads when the text is expanded. Others read it at once.
         """
         if not self.bash:
             self.scan(parts, subs, close, opener, what=what)
             return
         begin = self.at
-        self._raw(close, opener, what=what)
+        self._raw(close, opener, what=what, arithmetic=what != 'the pattern')
         if '$' not in (inside := self.text[begin : self.at - 1]) and '`' not in inside:
             reader = self._inside(begin, self.at - 1)
             reader.scan(parts, subs, '', '', what=what)
@@ -769,8 +769,8 @@ class Reader:
         self._adopt(reader)
         self.depth -= 1
 
-    def _raw(self, close: str, opener: str, *, what: str) -> None:
-        """Move behind the `close` that matches, over quotes but not over expansions."""
+    def _raw(self, close: str, opener: str, *, what: str, arithmetic: bool = True) -> None:
+        """Move behind the `close` that matches, over quotes, and in arithmetic over `$(…)` and `$[…]`."""
         start, text, end, count = self.at, self.text, self.end, 1
         while self.at < end:
             match = _SCAN_RUN.match(text, self.at, end)
@@ -793,6 +793,8 @@ class Reader:
                 self._quoted(char, [], [])
             elif char == '`':
                 self._backtick([], [], double=False)
+            elif char == '$' and arithmetic and self._char(self._skip(self.at + 1)) in {'(', '['}:
+                self._dollar([], [], quoted=False)
             elif char == '$' and self._char(self._skip(self.at + 1)) == "'":
                 self._ansi_c(self.at, self._skip(self.at + 1), [])
             else:
