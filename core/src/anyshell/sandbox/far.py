@@ -110,8 +110,10 @@ umask 077
 _as_t=1000000000000000
 _as_o=
 while :; do
-_as_r=$(LC_ALL=C dd bs="$_as_b" count="$_as_q" 2>&1 >>"$1.$_as_t") || { : >"$1.z"; exec cat >/dev/null; }
-[ "$((${_as_r%% *}))" -eq "$_as_q" ] || break
+_as_r=$(LC_ALL=C dd bs="$_as_b" count="$_as_q" 2>&1 >>"$1.$_as_t") || break
+_as_r=${_as_r%%" records in"*}
+_as_r=${_as_r##*[!0-9+]}
+[ "$((${_as_r:-0}))" -eq "$_as_q" ] || break
 _as_y=$(_as_size "$1.$_as_t")
 [ "$_as_y" -ge "$_as_g" ] || continue
 _as_o="$_as_o $_as_t"
@@ -124,6 +126,7 @@ _as_o=" ${_as_o#* }"
 fi
 done
 : >"$1.z"
+exec cat >/dev/null
 }
 _as_total() {
 _as_h=
@@ -289,6 +292,10 @@ echo >&9
 # said, such as "Terminated". The background part of `_as_attached` waits for the connection to end: nobody can wait for
 # the command any more then, so it is ended, by a process that must outlive the command. The part that waits for `life` to have no writer opens it for both first,
 # since opening for reading alone waits for a writer.
+
+# `_as_log` has `dd` read `_as_q` times and takes fewer records for the end. It reads on whatever happens (a full disk, a
+# `dd` that says something else), so that no command stalls or gets SIGPIPE because its log can't grow. GNU `dd` warns of
+# partial reads before it says how many records there were.
 
 # `_as_bg` starts a process that nobody waits for without "&", which would have it and all its children ignore SIGINT: the
 # left side of a pipeline runs with the signals as they are, and the right side ends the shell that waits for both.

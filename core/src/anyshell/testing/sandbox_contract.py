@@ -817,6 +817,22 @@ class JobRules(Rules):
             assert await until(shown), await session.check_command('j1')
 
     @rule
+    async def test_a_job_that_writes_much_is_not_disturbed(self, sandbox: Sandbox) -> None:
+        many = 'i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done'
+        much = 'head -c 2000000 /dev/zero | tr "\\0" x; echo end'
+        async with self.session(sandbox, max_output_chars=100) as session:
+            await session.start_command(f'{many}; {much}')
+
+            async def finished() -> bool:
+                return 'finished' in await session.check_command('j1')
+
+            assert await until(finished, 30)
+            answer = await session.check_command('j1')
+
+        assert '[exit code: 0]' in answer
+        assert answer.endswith('xend\n')
+
+    @rule
     async def test_a_stop_ends_it_with_its_children(self, sandbox: Sandbox) -> None:
         seconds = sleeper()
         async with self.session(sandbox) as session:
