@@ -219,7 +219,11 @@ def start_anyshell() -> Iterator[Callable[..., 'subprocess.Popen[str]']]:
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str, **options: object) -> 'subprocess.Popen[str]':
-        settings = {'stdin': subprocess.DEVNULL, 'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE}
+        settings = {
+            'stdin': subprocess.DEVNULL,
+            'stdout': subprocess.PIPE,
+            'stderr': subprocess.PIPE,
+        }
         process = subprocess.Popen(anyshell_argv(*arguments), text=True, **{**settings, **options})  # type: ignore[call-overload] - what tests pass
         started.append(process)
         return process

@@ -416,3 +416,16 @@ async def test_records_do_not_pile_up() -> None:
         directory = await session._processes.directory()
 
         assert list(Path(directory).iterdir()) == []
+
+
+@pytest.mark.parametrize('name', ['bash', 'sh'])
+async def test_lines_are_counted_from_the_first_one_of_the_command(name) -> None:
+    """What comes before the line is not the model's: a message must name the model's own line."""
+    texts = []
+    for persist in (False, True):
+        options = ShellOptions(persist_cwd=persist, shell=name)
+        async with ShellSession(options) as session:
+            texts.append(await session.run('true\n\necho $LINENO\nno-such-program'))
+
+    plain, lasting = texts
+    assert (lasting.stdout, lasting.stderr) == (plain.stdout, plain.stderr)

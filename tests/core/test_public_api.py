@@ -122,9 +122,18 @@ def test_an_approval_tells_a_person_what_there_is_to_decide() -> None:
         'reason': 'Pushes code.',
         'rule': 'ask_commands',
     }
-    assert error.refused('not today') == 'A person denied this command: not today\nIt has not run; ask before you try it another way.'
-    assert error.refused() == 'A person denied this command.\nIt has not run; ask before you try it another way.'
-    assert error.unanswered() == 'Pushes code. Nobody is there to approve it, so it is denied; do it another way.'
+    assert (
+        error.refused('not today')
+        == 'A person denied this command: not today\nIt has not run; ask before you try it another way.'
+    )
+    assert (
+        error.refused()
+        == 'A person denied this command.\nIt has not run; ask before you try it another way.'
+    )
+    assert (
+        error.unanswered()
+        == 'Pushes code. Nobody is there to approve it, so it is denied; do it another way.'
+    )
 
 
 def test_a_timeout_of_a_sandbox_carries_what_there_was() -> None:

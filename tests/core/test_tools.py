@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from anyshell import Reply, ShellOptions, ShellSession
+from anyshell import Policy, Reply, ShellOptions, ShellSession
 from anyshell.tools import tools
 
 
@@ -198,3 +198,9 @@ async def test_live_output_and_the_reply_agree(shell) -> None:
 
     assert ''.join(pieces) == 'a\nb\n'
     assert reply.text == '[stdout]\na\nb\n'
+
+
+def test_a_policy_of_the_callers_is_not_described_by_the_lists() -> None:
+    """A model must not be told rules that do not hold."""
+    with ShellSession(policy=Policy.from_lists(denied_commands=['curl'])) as session:
+        assert 'denied' not in session.tools[0].description

@@ -15,42 +15,34 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from anyshell.sandbox.base import Processes, Shell
 
-_RECORD = """\
-__anyshell_cwd() {{
-local __s=$? __p=''
-{{ IFS=' ' read -r __p __r </proc/self/stat; }} 2>/dev/null
-case $__p in ''|$$) {{ command pwd && command printf '\\0'; }} 2>/dev/null >>{path};; esac
-return $__s
-}}
-__anyshell_trap() {{
-case ${{1-}} in --) shift;; -?*) command trap "$@"; return;; esac
-command trap "$@" || return
-case $# in 0) return 0;; 1) set -- - "$1";; esac
-local __a="$1" __s
-shift
-case $__a in *[!0-9]*|'') ;; *) set -- "$__a" "$@"; __a=-;; esac
-for __s do
-case $__s in
-0|EXIT|exit|SIGEXIT|sigexit) case $__a in
--|'') command trap "$__anyshell_record" EXIT;;
-*) command trap "$__anyshell_record
-$__a
-$__anyshell_record" EXIT;;
-esac;;
-esac
-done
-}}
-__anyshell_record='{{ __anyshell_cwd; }} 2>/dev/null'
-command trap "$__anyshell_record" EXIT
-"""
-# The group's redirection hides our commands from `set -x`.
-# Only the main shell records, since a subshell's directory is its own; `read` runs in the shell itself, so
-# /proc/self is whoever is asking. Where there is no /proc, the main shell's record comes last and wins.
+# All of it stands on one line, so that the shell counts the lines of the command from 1 in its messages.
+_RECORD = (
+    '__anyshell_nl=${{IFS#??}}; '  # a newline; IFS is the default one here, since no shell takes it from outside
+    "__anyshell_cwd() {{ local __s=$? __p=''; "
+    # Only the main shell records, since a subshell's directory is its own. `read` runs in the shell itself, so
+    # /proc/self is whoever is asking; where there is no /proc, the main shell's record comes last and wins.
+    "{{ IFS=' ' read -r __p __r </proc/self/stat; }} 2>/dev/null; "
+    "case $__p in ''|$$) {{ command pwd && command printf '\\0'; }} 2>/dev/null >>{path};; esac; "
+    'return $__s; }}; '
+    '__anyshell_trap() {{ '
+    'case ${{1-}} in --) shift;; -?*) command trap "$@"; return;; esac; '
+    'command trap "$@" || return; '
+    'case $# in 0) return 0;; 1) set -- - "$1";; esac; '
+    'local __a="$1" __s; shift; '
+    'case $__a in *[!0-9]*|\'\') ;; *) set -- "$__a" "$@"; __a=-;; esac; '
+    'for __s do case $__s in 0|EXIT|exit|SIGEXIT|sigexit) case $__a in '
+    '-|\'\') command trap "$__anyshell_record" EXIT;; '
+    '*) command trap "$__anyshell_record$__anyshell_nl$__a$__anyshell_nl$__anyshell_record" EXIT;; '
+    'esac;; esac; done; }}; '
+    # The group's redirection hides our commands from `set -x`.
+    "__anyshell_record='{{ __anyshell_cwd; }} 2>/dev/null'; "
+    'command trap "$__anyshell_record" EXIT; '
+)
 
 _TRAP = {
     # A function may stand before a special builtin in bash only; a POSIX sh expands aliases in scripts instead.
-    'bash': 'trap() { __anyshell_trap "$@"; }\n',
-    'sh': 'alias trap=__anyshell_trap\n',
+    'bash': 'trap() { __anyshell_trap "$@"; }; ',
+    'sh': 'alias trap=__anyshell_trap; ',
 }
 
 

@@ -119,7 +119,8 @@ class ShellSession:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """The tools for a model."""
-        return tools(self, self.options, self.options.shell or self._sandbox.known_shell())
+        shell = self.options.shell or self._sandbox.known_shell()
+        return tools(self, self.options, shell, listed=self._given_policy is None)
 
     def policy(self, shell: Shell | None = None) -> Policy:
         """The policy that judges commands for a shell; by default for the one that will read them."""

@@ -282,25 +282,29 @@ class Tool:
         return f'invalid arguments for {self.name}: {found}. Call it again with: {wanted}'
 
 
-def tools(session: Calls, options: ShellOptions, shell: Shell | None) -> tuple[Tool, ...]:
+def tools(
+    session: Calls, options: ShellOptions, shell: Shell | None, *, listed: bool = True
+) -> tuple[Tool, ...]:
     """The tools of a session.
 
     Args:
         session: What carries them out.
         options: What the descriptions are made from.
         shell: The sandbox's shell; `None` when that is not known before the first command.
+        listed: Whether the options' lists are what judges commands; another policy speaks for itself.
     """
+    limits = _limits(options) if listed else []
     full = options.tool_set == 'full'
     found = [
         Tool(
             'run_command',
-            _run_description(options, shell),
+            _run_description(options, shell, limits),
             RunCommandArgumentsFull if full else RunCommandArguments,
             session.call_run,
         ),
         Tool(
             'start_command',
-            _start_description(options, shell),
+            _start_description(shell, limits),
             StartCommandArgumentsFull if full else StartCommandArguments,
             session.call_start,
         ),
@@ -332,7 +336,7 @@ SEND = (
 )
 
 
-def _run_description(options: ShellOptions, shell: Shell | None) -> str:
+def _run_description(options: ShellOptions, shell: Shell | None, limits: list[str]) -> str:
     seconds = min(options.default_timeout, options.max_timeout or options.default_timeout)
     limit = f'It may take {seconds:g} seconds unless timeout_seconds says otherwise'
     if options.max_timeout is not None:
@@ -347,18 +351,18 @@ def _run_description(options: ShellOptions, shell: Shell | None) -> str:
             limit,
             _directory(options),
             'Standard input is empty and there is no terminal. A non-zero exit code is shown as [exit code: N].',
-            *_limits(options),
+            *limits,
         )
     )
 
 
-def _start_description(options: ShellOptions, shell: Shell | None) -> str:
+def _start_description(shell: Shell | None, limits: list[str]) -> str:
     return ' '.join(
         (
             'Start a shell command in the background, such as a server or a watcher, and return its ID at once.',
             _reader(shell),
             'Look at it with check_command, end it with stop_command. It is ended when the session ends.',
-            *_limits(options),
+            *limits,
         )
     )
 
