@@ -37,7 +37,7 @@ _MISSING = re.compile(
     r'^.*?: (?:line \d+: ([\w./-]+): command not found|\d+: ([\w./-]+): not found)$', re.MULTILINE
 )
 _NOT_PARSED = re.compile(
-    r'syntax error|[Ss]yntax error|unexpected (?:EOF|token|argument)|conditional (?:binary|unary) operator'
+    r'syntax error|[Ss]yntax error|unexpected (?:EOF|token|argument)|conditional (?:binary|unary) operator|: expected `'
 )
 
 
