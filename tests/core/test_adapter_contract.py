@@ -15,6 +15,15 @@ from anyshell import CommandDenied, ShellOptions, ShellSession
 from anyshell.testing import AdapterContract, adapter_contract
 
 
+def urlopen(request: urllib.request.Request) -> Any:
+    return urllib.request.urlopen(request, timeout=30)
+
+
+def close(opening: asyncio.Future[Any]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
+
+
 class SmallestAgent:
     """A loop around Chat Completions; what an adapter's tests take from a framework."""
 
@@ -73,7 +82,15 @@ class SmallestAgent:
         offered = [{'type': 'function', 'function': function} for function in functions]
         body = json.dumps({'messages': messages, 'tools': offered, 'stream': True}).encode()
         request = urllib.request.Request(self.url, body)
-        with await asyncio.to_thread(urllib.request.urlopen, request, timeout=30) as response:
+        opening = asyncio.get_running_loop().run_in_executor(None, urlopen, request)
+        try:
+            response = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(
+                close
+            )  # the thread goes on, and nobody else gets what it opens
+            raise
+        with response:
             while line := await asyncio.to_thread(response.readline):
                 if line.startswith(b'data: {'):
                     yield json.loads(line[6:])['choices'][0]['delta']
