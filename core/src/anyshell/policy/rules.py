@@ -265,6 +265,14 @@ def _prefix(words: Sequence[Word], wanted: Sequence[str]) -> bool | None:
     return True
 
 
+def _named(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """Entries by the name of their program, so that a long line is not compared with each of a long list."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.program.rsplit('/', 1)[-1], []).append(entry)
+    return found
+
+
 def _entries(texts: Sequence[str], option: str) -> tuple[Entry, ...]:
     if isinstance(texts, str):
         raise PolicyError(
@@ -290,15 +298,16 @@ class AskCommands:
 
     def __init__(self, entries: Sequence[str]) -> None:
         self.entries = _entries(entries, self.name)
+        self._named = _named(self.entries)
 
     def matched(self, call: Call) -> bool:
         """Whether an entry matches for certain."""
-        return any(entry.matches(call, exact=False) for entry in self.entries)
+        return any(entry.matches(call, exact=False) for entry in self._named.get(call.name, ()))
 
     def check(self, findings: Findings) -> Iterable[Verdict]:
         """Ask about each command that an entry matches, or may match."""
         for call in findings.calls:
-            for entry in self.entries:
+            for entry in self._named.get(call.name, ()):
                 found = entry.matches(call, exact=False)
                 if found is False:
                     continue
@@ -324,11 +333,12 @@ class DeniedCommands:
     def __init__(self, entries: Sequence[str], *, unless: AskCommands | None = None) -> None:
         self.entries = _entries(entries, self.name)
         self.unless = unless
+        self._named = _named(self.entries)
 
     def check(self, findings: Findings) -> Iterable[Verdict]:
         """Deny each command that an entry matches, or may match."""
         for call in findings.calls:
-            for entry in self.entries:
+            for entry in self._named.get(call.name, ()):
                 found = entry.matches(call, exact=False)
                 if found is False or (self.unless is not None and self.unless.matched(call)):
                     continue
@@ -365,13 +375,14 @@ class AllowedCommands:
     ) -> None:
         self.entries = _entries(entries, self.name)
         self.asked = asked
+        self._named = _named(self.entries)
         self.shell: Literal['bash', 'sh'] = shell
 
     def allows(self, call: Call) -> bool:
         """Whether a command is listed, or needs no entry."""
         if call.weak or call.local or (call.name in FREE_COMMANDS and call.path == call.name):
             return True
-        if any(entry.matches(call, exact=True) for entry in self.entries):
+        if any(entry.matches(call, exact=True) for entry in self._named.get(call.name, ())):
             return True
         return self.asked is not None and self.asked.matched(call)
 

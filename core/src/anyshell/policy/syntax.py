@@ -154,6 +154,7 @@ class Reader:
         fixed: The place that everything read here has, for a text that is not part of the line itself.
         depth: How deeply this text is nested in others.
         extglob: Whether extended patterns are read in words.
+        continued: Whether the text has a line continuation, where that is known: looking takes as long as the text.
     """
 
     def __init__(
@@ -166,6 +167,7 @@ class Reader:
         fixed: Span | None = None,
         depth: int = 0,
         extglob: bool = False,
+        continued: bool | None = None,
     ) -> None:
         self.text = text
         self.bash = shell == 'bash'
@@ -177,7 +179,7 @@ class Reader:
         self.extglob = extglob
         self.operators: list[tuple[str, Span]] = []
         self.pending: list[_HereDocument] = []
-        self.continued = '\\\n' in text
+        self.continued = '\\\n' in text if continued is None else continued
         self.closer = ''
         self.strict = False
         self.opening = -1
@@ -496,6 +498,7 @@ class Reader:
             fixed=self.fixed,
             depth=self.depth,
             extglob=self.extglob,
+            continued=self.continued,
         )
         reader.memo = self.memo
         return reader
