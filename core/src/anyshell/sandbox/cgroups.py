@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import signal
 import time
 
 ROOT = '/sys/fs/cgroup'
@@ -70,16 +71,25 @@ class Group:
         return ''.join(f'echo $$ >{folder}/cgroup.procs || exit 125; ' for folder in self.folders)
 
     def remove(self) -> None:
-        """Remove the group, whose processes have ended or are just ending."""
-        end = time.monotonic() + 2
-        while self.folders:
+        """End what is still in the group and remove it; within 10 seconds, or it stays."""
+        end = time.monotonic() + 10
+        while self.folders and time.monotonic() < end:
             for folder in tuple(self.folders):
-                with contextlib.suppress(FileNotFoundError):
-                    try:
-                        os.rmdir(folder)
-                    except OSError:
-                        if time.monotonic() < end:
-                            continue
+                try:
+                    os.rmdir(folder)
+                except FileNotFoundError:
+                    pass
+                except OSError:
+                    self._kill(folder)
+                    continue
                 self.folders.remove(folder)
             if self.folders:
                 time.sleep(0.01)
+
+    def _kill(self, folder: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            with open(f'{folder}/cgroup.procs') as file:
+                members = [int(line) for line in file]
+            for pid in members:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
