@@ -41,9 +41,6 @@ NONINTERACTIVE_ENV: Mapping[str, str] = {
 }
 """What `noninteractive_env=True` adds where a variable is not set."""
 
-ENV_KEY_PATTERN = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
-"""A name that a shell can export (POSIX 3.216, "Name")."""
-
 
 def visible(
     base: Mapping[str, str],
