@@ -292,7 +292,7 @@ async def test_a_first_directory_that_has_gone_is_said_until_it_is_back(
         os.rmdir(f'{base}/sub')
         for line in ('true; touch ../ran', 'false || touch ../ran', 'true & touch ../ran'):
             assert await session.run_command(line) == GONE.format(
-                f'{base}/sub', 'It has to be made first, outside this tool'
+                f'{base}/sub', 'That has to be put right first, outside this tool'
             )
         with pytest.raises(WorkingDirectoryGone):
             await session.run('true')

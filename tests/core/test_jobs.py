@@ -398,3 +398,22 @@ async def test_kept_output_takes_no_more_than_max_log_bytes(shell) -> None:
             await session.run('seq 200')  # 692 bytes
 
         assert session._jobs.ids == ('j9', 'j10')
+
+
+async def test_lines_of_a_log_without_its_head_say_so(shell) -> None:
+    """A model that asks for lines 1-2 must not take later ones for them."""
+    async with shell(max_log_bytes=400_000, max_output_chars=100) as session:
+        check = next(tool for tool in session.tools if tool.name == 'check_command')
+        text = await session.run_command('seq 1 200000')
+        (command_id,) = re.findall(r"command_id='(j[0-9]+)'", text)
+        reply = await check.call({'command_id': command_id, 'lines': '1-2'})
+
+    notice, label, first, second = reply.text.splitlines()
+    assert '[As much of the output as is kept: ' in text
+    assert notice == (
+        f'[the first {reply.facts["dropped_bytes"]} bytes of the output are no longer kept; '
+        'lines are counted from what is]'
+    )
+    assert (label, reply.facts['dropped_bytes'] > 0) == ('[stdout]', True)
+    assert 1 < int(second) < 200000
+    assert first != '1'

@@ -168,7 +168,7 @@ MODEL = [
     Row('missing argument', None, told('run_command', {'cmd': 'ls'}), 'invalid arguments for run_command', 'command: Field required', 'Call it again with: command, timeout_seconds (optional)'),
     Row('wrong type', None, told('run_command', {'command': ['ls', SECRET]}), 'invalid arguments for run_command', 'should be a valid string', 'Call it again with: command'),
     Row('workdir', InvalidCommand, told('run_command', {'command': 'ls', 'workdir': 'nonesuch'}), "workdir 'nonesuch' is no directory", 'nothing was run', 'Name one that is there, or leave it out'),
-    Row('directory gone', WorkingDirectoryGone, run('ls', spoil=move_away), 'does not exist', 'nothing was run', 'It has to be made first'),
+    Row('directory gone', WorkingDirectoryGone, run('ls', spoil=move_away), 'does not exist', 'nothing was run', 'That has to be put right first'),
     Row('left directory gone', WorkingDirectoryGone, run('ls', spoil=step_into_a_directory_that_goes, persist_cwd=True), "/sub' does not exist", 'nothing was run', 'The next command starts in'),
     Row('unknown ID', UnknownCommandID, told('check_command', {'command_id': 'j9'}, after=SLEEP), "unknown command ID 'j9'", '', 'Known IDs: j1.'),
     Row('no ID at all', UnknownCommandID, told('stop_command', {'command_id': 'j9'}), "unknown command ID 'j9'", 'there are none', 'start_command'),

@@ -29,7 +29,7 @@ LAYERS: dict[str, set[str]] = {
     'environment': {'errors'},
     'output': {'errors'},
     'policy': {'errors'},
-    'sandbox': {'errors'},
+    'sandbox': {'errors', 'synchronous'},
     'waiting': {'errors', 'sandbox'},
     'cwd': {'errors', 'sandbox'},
     'jobs': {'cwd', 'errors', 'interrupt', 'result', 'sandbox', 'waiting'},

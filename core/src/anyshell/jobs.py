@@ -290,8 +290,10 @@ class Jobs:
 
     async def lines(
         self, command_id: str, first: int, last: int | None
-    ) -> dict[StreamType, list[str]]:
-        """Some lines of a command's whole output, as far as the log still has them.
+    ) -> tuple[dict[StreamType, list[str]], int]:
+        """Some lines of a command's whole output, as far as the log still has them, and how many bytes it has not.
+
+        Lines are counted from the first one that is there.
 
         Args:
             command_id: Its ID.
@@ -303,7 +305,13 @@ class Jobs:
         """
         job = self._get(command_id)
         await self._look(job, timeout=0)
-        return {stream: await self._lines(job.process, stream, first, last) for stream in STREAMS}
+        dropped = 0
+        for stream in STREAMS:
+            dropped += (await self._processes.read(job.process, stream, 0, 1))[0]
+        found: dict[StreamType, list[str]] = {}
+        for stream in STREAMS:
+            found[stream] = await self._lines(job.process, stream, first, last)
+        return found, dropped
 
     async def _lines(
         self, process: Process, stream: StreamType, first: int, last: int | None

@@ -158,11 +158,15 @@ INSTEAD_OF_SLEEPING = (
 )
 
 
-def whole_output(command_id: str) -> str:
-    """The line that says how to read output that was cut."""
-    return (
-        f'[The whole output: check_command(command_id={command_id!r}, lines="1-200"), and so on.]'
-    )
+def rest_of_output(command_id: str, *, whole: bool) -> str:
+    """The line that says how to read output that was cut, all of it or as much as the log keeps."""
+    what = 'The whole output' if whole else 'As much of the output as is kept'
+    return f'[{what}: check_command(command_id={command_id!r}, lines="1-200"), and so on.]'
+
+
+def head_dropped(count: int) -> str:
+    """The line above lines of a log that has lost its head."""
+    return f'[the first {count} bytes of the output are no longer kept; lines are counted from what is]'
 
 
 def status(

@@ -116,13 +116,18 @@ class Replies:
         known = [{'job_id': job_id, 'exit_code': exit_code} for job_id, _, _, exit_code in rows]
         return Reply(output.listing(rows), {'jobs': known})
 
-    def lines(self, command_id: str, found: Mapping[StreamType, Sequence[str]]) -> Reply:
-        """For some lines of a command's whole output."""
+    def lines(
+        self, command_id: str, found: Mapping[StreamType, Sequence[str]], dropped: int
+    ) -> Reply:
+        """For some lines of a command's whole output, whose first `dropped` bytes are no longer there."""
         texts = {stream: '\n'.join(lines) for stream, lines in found.items()}
         if self._options.clean_output:
             texts = {stream: output.clean(text) for stream, text in texts.items()}
         shown = output.sections(texts['stdout'], texts['stderr']) or output.NO_SUCH_LINES
-        return Reply(output.cut(shown, self._limit), {'job_id': command_id})
+        text = output.cut(shown, self._limit)
+        if dropped:
+            text = f'{output.head_dropped(dropped)}\n{text}'
+        return Reply(text, {'job_id': command_id, 'dropped_bytes': dropped})
 
     def _shown(self, result: CommandResult) -> CommandResult:
         if not self._options.clean_output:
@@ -134,7 +139,8 @@ class Replies:
 
     def _hint(self, result: CommandResult) -> str:
         if self._full and result.truncated and result.job_id is not None:
-            return output.whole_output(result.job_id)
+            whole = result.output_bytes <= self._options.max_log_bytes
+            return output.rest_of_output(result.job_id, whole=whole)
         return ''
 
     def _note(self, result: CommandResult) -> str:

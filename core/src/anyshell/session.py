@@ -19,6 +19,7 @@ from anyshell.errors import (
     CommandDenied,
     CommandError,
     InvalidCommand,
+    OptionError,
     SandboxError,
     SessionClosed,
     UnknownCommandID,
@@ -26,10 +27,10 @@ from anyshell.errors import (
 )
 from anyshell.jobs import Jobs, Turns
 from anyshell.options import ShellOptions
-from anyshell.policy import Decision, Verdict
+from anyshell.policy import Decision, Policy, Verdict
 from anyshell.replies import Replies
 from anyshell.result import CommandResult
-from anyshell.sandbox.base import Spawn
+from anyshell.sandbox.base import Sandbox, Spawn
 from anyshell.sandbox.local import LocalSandbox
 from anyshell.synchronous import run_sync
 from anyshell.tools import (
@@ -51,8 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
     from types import TracebackType
 
-    from anyshell.policy import Policy
-    from anyshell.sandbox.base import Sandbox, Shell, StreamChunk
+    from anyshell.sandbox.base import Shell, StreamChunk
 
 logger = logging.getLogger('anyshell')
 
@@ -79,6 +79,7 @@ class ShellSession:
         sandbox: Sandbox | None = None,
         policy: Policy | None = None,
     ) -> None:
+        _check_parts(options, sandbox, policy)
         self.options = options = ShellOptions() if options is None else options
         self._sandbox = LocalSandbox(cwd=options.cwd) if sandbox is None else sandbox
         cwd = '.' if sandbox is None else os.fspath(options.cwd)
@@ -233,8 +234,8 @@ class ShellSession:
                 return self._replies.listing([job for job, _ in await self._jobs.states()])
             if arguments.lines is not None:
                 first, last = _line_range(arguments.lines)
-                found = await self._jobs.lines(arguments.command_id, first, last)
-                return self._replies.lines(arguments.command_id, found)
+                found, dropped = await self._jobs.lines(arguments.command_id, first, last)
+                return self._replies.lines(arguments.command_id, found, dropped)
             return await self._check(arguments, arguments.command_id)
         return failed.reply
 
@@ -324,8 +325,11 @@ class ShellSession:
 
     def _authorize(self, command: str, shell: Shell, call: Call, *, open_input: bool) -> Verdict:
         policy = self.policy(shell)
-        # What is written to a shell later would be judged by nobody.
-        verdict = policy.check(command, open_input=True) if open_input else policy.check(command)
+        if open_input and isinstance(policy, Policy):
+            # What is written to a shell later would be judged by nobody.
+            verdict = policy.check(command, open_input=True)
+        else:
+            verdict = policy.check(command)
         if verdict.decision is Decision.ASK and not call.approved:
             if self.options.on_ask == 'deny':
                 nobody = ApprovalRequired(verdict).unanswered()
@@ -387,7 +391,7 @@ class ShellSession:
             if self._directory.reset():
                 after = f'The next command starts in {self.cwd!r}'
             else:
-                after = 'It has to be made first, outside this tool'
+                after = 'That has to be put right first, outside this tool'
             raise WorkingDirectoryGone(f'{error}. {after}') from error
         except BaseException:  # cancelled, or an error in `on_output`: it ran all the same
             ran = CommandResult(
@@ -479,6 +483,20 @@ async def _worded() -> AsyncGenerator[_Failed]:
         )
     except (CommandError, SandboxError, SessionClosed) as error:
         failed.reply = Reply(output.error(str(error)), is_error=True)
+
+
+def _check_parts(options: object, sandbox: object, policy: object) -> None:
+    """Refuse at once what would fail in the middle of an agent's run."""
+    if options is not None and not isinstance(options, ShellOptions):
+        raise OptionError('options', options, 'None or a ShellOptions, such as ShellOptions(cwd=…)')
+    if sandbox is not None and not isinstance(sandbox, Sandbox):
+        allowed = 'None or an instance of a Sandbox, such as BubblewrapSandbox()'
+        raise OptionError('sandbox', sandbox, allowed)
+    if policy is not None and not callable(getattr(policy, 'check', None)):
+        allowed = (
+            'None or a Policy, such as Policy.from_file("policy.yaml") or ShellOptions(…).policy()'
+        )
+        raise OptionError('policy', policy, allowed)
 
 
 def _check_text(text: str, name: str) -> None:

@@ -13,6 +13,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
+from anyshell.synchronous import run_sync
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
     from types import TracebackType
@@ -287,6 +289,21 @@ class Sandbox(ABC):
         traceback: TracebackType | None,
     ) -> None:
         await self.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """`aclose` for synchronous code."""
+        run_sync(self.aclose())
 
     async def aclose(self) -> None:
         """End what the sandbox still runs and release what it holds. Idempotent; by default there is nothing to do."""
