@@ -325,7 +325,7 @@ class ShellSession:
 
     def _authorize(self, command: str, shell: Shell, call: Call, *, open_input: bool) -> Verdict:
         policy = self.policy(shell)
-        if open_input and isinstance(policy, Policy):
+        if open_input and isinstance(policy, Policy):  # pyright: ignore[reportUnnecessaryIsInstance]  # anything with a `check` of one argument serves
             # What is written to a shell later would be judged by nobody.
             verdict = policy.check(command, open_input=True)
         else:
