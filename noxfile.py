@@ -175,10 +175,9 @@ def types(session: nox.Session, project: str) -> None:
     """Check types: pyright, strict, on core and on each adapter beside its framework."""
     adapters = [] if project == 'core' else [project]
     _install(session, *adapters)
-    # What an adapter's optional modules import has to be there.
-    session.install(
-        'pyright[nodejs]', *(need for name in adapters for need in _adapter(name)['extras'])
-    )
+    # What optional parts import has to be there: an adapter's own modules, and OpenTelemetry for core.
+    extras = [need for name in adapters for need in _adapter(name)['extras']]
+    session.install('pyright[nodejs]', *(extras or ['opentelemetry-api']))
     sources = f'adapters/{project}/src' if adapters else 'core/src'
     users = sorted(str(path) for path in ROOT.glob(f'tests/typing/*{project}*.py'))
     python = shutil.which('python', path=session.bin)
