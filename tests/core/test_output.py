@@ -30,7 +30,7 @@ def test_only_streams_with_output_have_a_section(stdout, stderr, text) -> None:
         ('12345', 1, {}, f'{CUT.format(1)}5'),
         ('12345', 0, {}, CUT.format(0)),
         ('12345', 9, {'dropped': True}, f'{CUT.format(9)}12345'),
-        ('12345', 3, {'hint': '[how]'}, f'{CUT.format(3)}[how]\n345'),
+        ('12345', 3, {'hint': '[how]'}, f'{CUT.format(3)}345\n[how]'),
         ('12345', 9, {'hint': '[how]'}, '12345'),
     ],
 )
@@ -97,7 +97,7 @@ def test_a_started_command_reads_so() -> None:
         ),
         (
             output.status('a\n', '', exit_code=143, limit=99, dropped=True, hint='[how]'),
-            f'[status: finished]\n[exit code: 143]\n{CUT.format(99)}[how]\n[stdout]\na\n',
+            f'[status: finished]\n[exit code: 143]\n{CUT.format(99)}[stdout]\na\n\n[how]',
         ),
         (
             output.status('', '', exit_code=None, limit=9, dropped=False, empty='(no new output)'),

@@ -30,7 +30,7 @@ def descendant(kind, sleeper, python) -> str:
         'setsid': f'setsid {sleeper.command} & sleep 86400',
         'nohup': f'nohup {sleeper.command} >/dev/null 2>&1 & sleep 86400',
         'daemon': f'{python(DAEMON.format(seconds=sleeper.seconds))}; sleep 86400',
-        'stopped': f"sh -c '{sleeper.command} & until grep -q sleep /proc/$!/cmdline; do :; done; kill -STOP $! $$'",
+        'stopped': f"sh -c '{sleeper.command} & until grep -q ^sleep /proc/$!/cmdline; do :; done; kill -STOP $! $$'",
         'ignores SIGTERM': f"trap '' TERM; {sleeper.command} & {python(IGNORE)}",
         'cleared environment': f'env -i {python(DAEMON.format(seconds=sleeper.seconds))}; sleep 86400',
         'forks as it dies': f"""sh -c 'trap "{sleeper.command} & exit" TERM; {sleeper.command} & while :; do wait; done'""",
@@ -348,3 +348,18 @@ def test_a_session_that_closes_while_other_threads_start_commands_leaves_none(
 
     assert sleeper.pids == []
     assert os.listdir(tmp_path) == []
+
+
+async def test_one_session_serves_many_threads_at_once(shell) -> None:
+    """A command that another thread reaps meanwhile is no error of the call that waits for it."""
+
+    def work(number: int) -> list[str]:
+        async def calls() -> list[str]:
+            return [(await session.run(f'echo {number}-{i}')).stdout for i in range(60)]
+
+        return asyncio.run(calls())
+
+    async with shell() as session:
+        found = await asyncio.gather(*(asyncio.to_thread(work, number) for number in range(8)))
+
+    assert found == [[f'{number}-{i}\n' for i in range(60)] for number in range(8)]

@@ -7,7 +7,6 @@ this host or the value of a variable that the caller did not name.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 import threading
@@ -132,7 +131,7 @@ async def no_more_processes(
         del arguments, settings
         raise BlockingIOError(11, 'Resource temporarily unavailable')
 
-    monkeypatch.setattr(subprocess, 'Popen', refuse)
+    monkeypatch.setattr('anyshell.sandbox.process._Popen', refuse)
 
 
 async def no_temporary_files(

@@ -52,6 +52,19 @@ __all__ = [
 class AnyshellError(Exception):
     """The root of all errors of this package."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default would call the class with the message alone, which most classes here do not take.
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _rebuilt(
+    kind: type[AnyshellError], args: tuple[Any, ...], state: dict[str, Any]
+) -> AnyshellError:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
 
 class CommandError(AnyshellError):
     """Raised when a call of the model can't be done; `str(error)` tells the model what to do instead."""

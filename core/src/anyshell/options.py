@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal, TypedDict, cast
+from typing import Any, Literal, TypedDict, cast
 
 from anyshell.errors import OptionError
 from anyshell.policy import DEFAULT_DENIED_COMMANDS, Policy, Verdict
@@ -84,9 +84,7 @@ class ShellOptions:
             'ask_commands',
         ):
             setattr(self, name, _strings(name, getattr(self, name)))
-        if self.denied_commands == DEFAULT_DENIED_COMMANDS:
-            # The policy knows the default by identity, which a copy through `asdict`, pickle or JSON loses.
-            self.denied_commands = DEFAULT_DENIED_COMMANDS
+        self._know_default()
         for name in ('persist_cwd', 'allow_interactive', 'clean_output', 'noninteractive_env'):
             _one_of(name, getattr(self, name), (True, False))
         _one_of('unresolved', self.unresolved, ('deny', 'ask', 'allow'))
@@ -127,6 +125,15 @@ class ShellOptions:
         # Entries and operators that the policy refuses are refused here, at construction. By its class, since an adapter's
         # dataclass has a setting of that name.
         ShellOptions.policy(self)
+
+    def _know_default(self) -> None:
+        # The policy knows the default list by identity, which a copy through `asdict`, pickle or JSON loses.
+        if self.denied_commands == DEFAULT_DENIED_COMMANDS:
+            self.denied_commands = DEFAULT_DENIED_COMMANDS
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._know_default()
 
     def policy(self, shell: Literal['bash', 'sh'] = 'bash') -> Policy:
         """The policy that these settings describe.

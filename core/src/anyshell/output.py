@@ -69,12 +69,13 @@ def cut(text: str, limit: int, *, dropped: bool = False, hint: str = '') -> str:
         text: The joined sections.
         limit: Characters, which the line on top is not counted in.
         dropped: Whether something is missing already, so that the line is due in any case.
-        hint: How to read the whole, on a line of its own below the notice.
+        hint: How to read the whole, on a line of its own below the tail.
     """
     if len(text) <= limit and not dropped:
         return text
     notice = f'[... output truncated, showing last {limit} chars]\n'
-    return notice + (f'{hint}\n' if hint else '') + (text[-limit:] if limit else '')
+    tail = text[-limit:] if limit else ''
+    return f'{notice}{tail}\n{hint}' if hint else notice + tail
 
 
 def run_result(

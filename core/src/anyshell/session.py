@@ -241,7 +241,7 @@ class ShellSession:
 
     async def _check(self, arguments: CheckCommandArgumentsFull, command_id: str) -> Reply:
         seconds = 0.0
-        if arguments.wait_seconds:
+        if arguments.wait_seconds:  # 0 is the default, and looks at once
             seconds = self._seconds('wait_seconds', arguments.wait_seconds)
         elif arguments.until is not None:
             seconds = self._timeout(None)

@@ -89,6 +89,13 @@ async def readable(descriptors: Iterable[int], timeout: float | None) -> None:
             loop.remove_reader(descriptor)
 
 
+class _Popen(subprocess.Popen[bytes]):
+    """`Popen` that does not warn when it is dropped: what a session leaves running is its watcher's to end."""
+
+    def __del__(self) -> None:
+        super().__del__(_warn=lambda *_, **__: None)  # pyright: ignore[reportCallIssue, reportUnknownLambdaType]  # typeshed has no `__del__`
+
+
 @dataclass(slots=True)
 class LocalProcess(Process):
     """A command of this machine.
@@ -267,7 +274,7 @@ class LocalProcesses(Processes):
                 elif by_file:
                     source = _file_of(line)
                     ours.callback(os.close, source)
-                popen = subprocess.Popen(
+                popen = _Popen(
                     [os.fsencode(word) for word in argv] + ([] if by_file else [line]),
                     stdin=source,
                     stdout=writes[0],
@@ -339,7 +346,8 @@ class LocalProcesses(Processes):
         process.brief = process.reading = True
         try:
             with self._own_pidfd(process) as ended:
-                await readable([ended], BRIEF if timeout is None else min(BRIEF, timeout))
+                if ended >= 0:  # another thread may have reaped it just now
+                    await readable([ended], BRIEF if timeout is None else min(BRIEF, timeout))
         finally:
             process.reading = False
             if self._closed:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from anyshell.errors import (
+    AnyshellError,
     InvalidCommand,
     JobsRefused,
     SandboxError,
@@ -117,7 +118,18 @@ class StreamingChannel(Channel):
         self._sandbox = sandbox
 
     async def call(self, script: str, *, timeout: float) -> bytes:
-        code, reply, noise = await self._sandbox.run_script(far.LIBRARY + script, timeout=timeout)
+        try:
+            code, reply, noise = await self._sandbox.run_script(
+                far.LIBRARY + script, timeout=timeout
+            )
+        except AnyshellError:
+            raise
+        except Exception as error:
+            # Whatever a sandbox of the user's raises when its place has gone, an agent's run goes on.
+            raise SandboxError(
+                f'the sandbox failed ({type(error).__name__}: {error}); what ran in it may still be running. '
+                'Try again, or say that the sandbox does not answer'
+            ) from error
         if code:
             raise SandboxError(
                 f'a script of ours failed in the sandbox with exit code {code}: {noise or "no message"}'

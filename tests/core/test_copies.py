@@ -1,0 +1,56 @@
+"""Options and errors survive what process pools, task queues and `copy` do to them."""
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+
+from anyshell import (
+    ApprovalRequired,
+    CommandDenied,
+    Decision,
+    OptionError,
+    SandboxPathNotFoundError,
+    SandboxTimeoutError,
+    ShellOptions,
+    UnknownCommandID,
+    Verdict,
+)
+
+VERDICT = Verdict(Decision.DENY, 'Because.', 'denied_commands', 'rm x', (0, 4))
+
+
+def pickled(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))  # noqa: S301 - our own bytes
+
+
+@pytest.mark.parametrize('copied', [copy.copy, copy.deepcopy, pickled])
+@pytest.mark.parametrize(
+    ('options', 'decision'),
+    [
+        ({'allowed_commands': ['rm', 'ls']}, Decision.ALLOW),
+        ({'ask_commands': ['rm']}, Decision.ASK),
+    ],
+)
+def test_a_copy_of_the_options_has_the_same_policy(copied, options, decision) -> None:
+    """The default deny list steps back in the copy as well."""
+    assert copied(ShellOptions(**options)).policy().check('rm x').decision is decision
+
+
+@pytest.mark.parametrize(
+    'error',
+    [
+        CommandDenied(VERDICT),
+        ApprovalRequired(VERDICT),
+        UnknownCommandID('j9', ('j1',)),
+        OptionError('cwd', 3, 'a path'),
+        SandboxTimeoutError(1.5, 'out', 'err'),
+        SandboxPathNotFoundError('/x'),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_survives_pickle(error) -> None:
+    again = pickled(error)
+
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
