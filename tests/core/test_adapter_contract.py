@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import urllib.error
 import urllib.request
 from collections.abc import AsyncGenerator
 from contextlib import nullcontext
@@ -16,7 +17,11 @@ from anyshell.testing import AdapterContract, adapter_contract
 
 
 def urlopen(request: urllib.request.Request) -> Any:
-    return urllib.request.urlopen(request, timeout=30)
+    try:
+        return urllib.request.urlopen(request, timeout=30)
+    except urllib.error.HTTPError as error:
+        error.close()  # it holds the connection
+        raise
 
 
 def close(opening: asyncio.Future[Any]) -> None:
