@@ -19,7 +19,7 @@ from anyshell.policy.syntax import (
     Span,
     read,
 )
-from anyshell.policy.words import UNKNOWN, Word, fields, static, unknown
+from anyshell.policy.words import UNKNOWN, Word, arithmetic_names, fields, static, unknown
 from anyshell.policy.wrappers import program
 
 if TYPE_CHECKING:
@@ -175,9 +175,7 @@ class Search:
                 'code', f'{message}. Write those commands on their own.', situation, text, span
             )
         for name, span in reader.assigned:
-            self.findings.settings.append(
-                Setting(name, None, situation.via, self.text[slice(*span)], span)
-            )
+            self.set(name, None, situation, self.text[slice(*span)], span)
 
     def unresolve(
         self,
@@ -297,11 +295,8 @@ class Search:
         elif command.kind != '{':
             inner = replace(inner, certain=False)
         if command.kind in {'for', 'select'} and command.name:
-            self.findings.settings.append(
-                Setting(
-                    command.name, None, situation.via, self.text[slice(*command.span)], command.span
-                )
-            )
+            text = self.text[slice(*command.span)]
+            self.set(command.name, None, situation, text, command.span)
         for operator, left, right in command.tests:
             if operator in _ARITHMETIC_TESTS:
                 self.hidden((left, right), situation)
@@ -322,12 +317,10 @@ class Search:
             if redirect.body is not None and redirect.operator != '<<<':
                 self.substitutions(redirect.body, situation)
             if redirect.descriptor.startswith('{'):
-                name = redirect.descriptor[1:-1].split('[')[0]
-                self.findings.settings.append(
-                    Setting(
-                        name, None, situation.via, self.text[slice(*redirect.span)], redirect.span
-                    )
-                )
+                target = redirect.descriptor[1:-1]
+                text = self.text[slice(*redirect.span)]
+                self.hidden([static(target, redirect.span)], situation)
+                self.set(target.split('[')[0], None, situation, text, redirect.span)
             if redirect.descriptor.lstrip('0') or (
                 redirect.operator.startswith(('>', '&')) and not redirect.descriptor
             ):
@@ -385,7 +378,12 @@ class Search:
         text = self.text[slice(*assignment.span)]
         value = assignment.value
         self.set(
-            assignment.name, None if assignment.array else value, situation, text, assignment.span
+            assignment.name,
+            None if assignment.array else value,
+            situation,
+            text,
+            assignment.span,
+            plain=True,
         )
         if assignment.name in {'BASH_ALIASES', 'BASH_CMDS'}:
             key = (assignment.subscript or '').strip('\'"')
@@ -403,14 +401,41 @@ class Search:
                 self.alias(key, value, situation)
 
     def set(
-        self, name: str, value: Word | None, situation: Situation, text: str, span: Span
+        self,
+        name: str,
+        value: Word | None,
+        situation: Situation,
+        text: str,
+        span: Span,
+        *,
+        plain: bool = False,
     ) -> None:
-        """Record a variable that is set."""
+        """Record a variable that is set, `plain` by an assignment of the line itself."""
         self.findings.settings.append(Setting(name, value, situation.via, text, span))
+        if (not plain and (name in _NAMES_RUN or (value is None and name in _RUN_BY_ITSELF))) or (
+            not name and _RISKY.search(self.text)
+        ):
+            self.unresolve(
+                'code',
+                f'{name or "A variable whose name is not known"} decides what runs, and is set here in a way that is not read.',
+                situation,
+                text,
+                span,
+            )
         if value is None:
             return
         literal = value.literal
         hidden = '$(' in literal or '`' in literal
+        if name in _RUN_BY_ITSELF and (
+            names := {part for kind, part in value.parts if kind in 'vV'}
+        ):
+            # The line may give that variable code as its text.
+            texts = [
+                item.value.literal
+                for item in self.findings.settings
+                if item.name in names and item.value
+            ]
+            hidden = hidden or any('$(' in part or '`' in part for part in texts)
         if name in {'PS4', 'BASH_ENV', 'ENV'} and (
             hidden or (value.reads_process and name != 'PS4')
         ):
@@ -427,7 +452,12 @@ class Search:
             )
         elif name == 'PROMPT_COMMAND':
             self.code(value, situation, by=name)
-        elif hidden and self.integers:
+        elif self.integers and (names := arithmetic_names(value.parts)):
+            self.integers = False  # once: what is set here is no integer's text
+            for inner in names:
+                self.set(inner, None, situation, text, span)
+            self.integers = True
+        if hidden and self.integers:
             self.unresolve(
                 'code',
                 'A variable with the integer attribute runs what its value quotes.',
@@ -448,6 +478,8 @@ class Search:
                     word.raw,
                     word.span,
                 )
+            for name in arithmetic_names(word.parts):
+                self.set(name, None, situation, word.raw, word.span)
 
     def run(self, words: list[Word], situation: Situation, span: Span) -> None:
         """Judge `words` as a command, and what that command runs."""
@@ -576,6 +608,10 @@ class Search:
 APPENDED = unknown((0, 0), '…')
 
 _ARITHMETIC_TESTS = frozenset(('-eq', '-ne', '-lt', '-le', '-gt', '-ge', '-v', '-R'))
+# Arrays that say what names run, and variables that the shell runs by itself.
+_NAMES_RUN = frozenset(('BASH_CMDS', 'BASH_ALIASES'))
+_RUN_BY_ITSELF = frozenset(('PS4', 'BASH_ENV', 'PROMPT_COMMAND'))
+_RISKY = re.compile(r'CMDS|ALIASES|\bPS4\b|\bBASH_ENV\b|\bPROMPT_COMMAND\b')
 _RESERVED_WORDS = frozenset((
     'if', 'then', 'elif', 'else', 'fi', 'while', 'until', 'for', 'do', 'done', 'case', 'esac', 'in', 'select',
     'function', 'time', 'coproc', '{', '}', '!', '[[', ']]',

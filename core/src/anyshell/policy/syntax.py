@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from anyshell.policy.words import Part, Substitution, Word, ansi_c
+from anyshell.policy.words import Part, Substitution, Word, ansi_c, arithmetic_names
 
 MAX_BYTES = 262_144
 MAX_DEPTH = 50
@@ -717,10 +717,12 @@ class Reader:
         inner: list[Part] = []
         self.scan(inner, subs, '}', '', double=quoted, what='the expansion')
         rest = self.text[begin : self.at - 1].replace('\\\n', '')
+        assigns = False
         if subscripted:
             # Only now is its end known: bash looks for the `}` first, over any brackets.
             several = several or rest.startswith(('[@]', '[*]'))
             self._no_hidden_code(_subscript(inner), start)
+            assigns = re.search(r'\]:?=', rest) is not None
             rest = re.sub(r'^\[[^]]*\]', '', rest)
         first, second = rest[:1], rest[1:2]
         if first == '@' and 'P' in rest:
@@ -732,8 +734,8 @@ class Reader:
             )
         if first == ':' and second not in set('-+=?'):
             self._no_hidden_code(inner, start)
-        if name and (first == '=' or (first == ':' and second == '=')):
-            self.assigned.append((name, self.place(start, self.at)))
+        if name and (assigns or first == '=' or (first == ':' and second == '=')):
+            self.assigned.append(('' if indirect else name, self.place(start, self.at)))
         if length:
             parts.append(('n', ''))
         else:
@@ -884,6 +886,9 @@ class Reader:
                     self.place(start, self.at),
                 )
             )
+        if '=' in text or '++' in text or '--' in text:
+            place = self.place(start, self.at)
+            self.assigned += [(name, place) for name in arithmetic_names(parts)]
 
     def _array(self, subs: list[Substitution]) -> None:
         """Read the words of `name=(…)` up to its `)`."""
@@ -1516,6 +1521,8 @@ class Reader:
                 if (second and second != 'time' and not compound) or self._after_keyword(']]') > 0:
                     raise self.fail(f'`{second or "]]"}` does not belong here')
             if compound:
+                if isinstance(word, Word):
+                    self.assigned.append((word.value or '', word.span))
                 body = self._command(first=True)
             else:
                 self.at = begin

@@ -24,6 +24,8 @@ UNKNOWN = '\uf8ff'
 _GLOB = re.compile(r'[*?]|\[.*\]|[@+!]\(', re.DOTALL)
 _PLAIN = re.compile(r'[\w./:@%+=,^#!-]*')
 _SEQUENCE = re.compile(r'(-?\d{1,9}|[A-Za-z])\.\.(-?\d{1,9}|[A-Za-z])(?:\.\.(-?\d{1,9}))?')
+_ARITHMETIC = re.compile(rf'[\w{UNKNOWN}]+|\+\+|--|<<=|>>=|[-+*/%&|^=!<>]=|\S')
+_COMPARISONS = frozenset(('==', '!=', '<=', '>='))
 _MAX_FIELDS = 4096
 _MAX_BRACES = 40
 
@@ -147,6 +149,37 @@ class Word:
             return self
         text = ''.join(part if kind in 'uq' else UNKNOWN for kind, part in self.parts)
         return Word(self.raw, (('q', text.replace(mark, UNKNOWN)),), self.span, self.substitutions)
+
+
+def arithmetic_names(parts: Sequence[Part]) -> list[str]:
+    """The variables that a text sets when it is evaluated as arithmetic; '' for one whose name is not known."""
+    text = ''.join(
+        part if kind in 'uq' else '0' if kind == 'n' else UNKNOWN for kind, part in parts
+    )
+    names: list[str] = []
+    outer: list[str | None] = []
+    last: str | None = None
+    before = False
+    for piece in _ARITHMETIC.findall(text):
+        if piece[0] == UNKNOWN or piece[0].isalnum() or piece[0] == '_':
+            last = '' if UNKNOWN in piece else None if piece[0].isdigit() else piece
+            if before and last is not None:
+                names.append(last)
+            before = False
+        elif piece == '[':
+            outer.append(last)
+            last = None
+        elif piece == ']':
+            last = outer.pop() if outer else None
+        elif piece in {'++', '--'}:
+            if last is not None:
+                names.append(last)
+            before, last = last is None, None
+        else:
+            if piece[-1] == '=' and piece not in _COMPARISONS and last is not None:
+                names.append(last)
+            before, last = False, None
+    return names
 
 
 def static(text: str, span: tuple[int, int], raw: str | None = None) -> Word:

@@ -367,6 +367,7 @@ def _env(search: Search, name: str, words: list[Word], situation: Situation, spa
 
 _EXEC = _grammar('c l a:')
 _COMMAND = _grammar('p v V')
+_READ = _grammar('a: d: e E i: n: N: p: r s t: u:')
 _MAPFILE = _grammar('d: n: O: s: t u: C: c:')
 _COMPLETE = _grammar('a b c d e f g j k s u v p r D E I o: A: G: W: F: C: X: P: S:')
 _HASH = _grammar('l r p: d t')
@@ -496,22 +497,19 @@ def _test(search: Search, name: str, words: list[Word], situation: Situation, sp
 
 def _let(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     search.hidden(words, situation)
-    for word in words:
-        for match in re.finditer(
-            r'([A-Za-z_]\w*)(\[[^]]*\])?\s*(?:[-+*/%&|^]|<<|>>)?=(?!=)', word.literal
-        ):
-            search.set(match[1], None, situation, word.raw, word.span)
 
 
 def _read(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    search.hidden(words, situation)
-    _set_names(search, words, situation)
+    options = _READ.parse(name, words)
+    names = [*options.values('a'), *options.rest] if not options.problem else words
+    search.hidden(names, situation)
+    _set_names(search, names, situation)
 
 
 def _unset(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     search.hidden(words, situation)
     search.removes_functions = True
-    _set_names(search, words, situation)
+    _set_names(search, words, situation, plain=True)
 
 
 def _printf(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -540,11 +538,15 @@ def _getopts(
     _set_names(search, words[1:2], situation)
 
 
-def _set_names(search: Search, words: Sequence[Word], situation: Situation) -> None:
+def _set_names(
+    search: Search, words: Sequence[Word], situation: Situation, *, plain: bool = False
+) -> None:
     for word in words:
-        name = re.match(r'[A-Za-z_]\w*', word.literal)
-        if name and word.value is not None:
-            search.set(name[0], None, situation, word.raw, word.span)
+        name = re.match(r'[A-Za-z_]\w*(?=\[|$)', word.prefix())
+        if name and (word.value is not None or '[' in word.prefix()):
+            search.set(name[0], None, situation, word.raw, word.span, plain=plain)
+        elif word.value is None and not plain:
+            search.set('', None, situation, word.raw, word.span)
 
 
 def _declare(
@@ -561,10 +563,14 @@ def _declare(
         target, value = (
             (word.prefix()[: match.end()], word.without(match.end())) if match else (literal, None)
         )
-        search.hidden([static(target, word.span, word.raw)], situation)
+        search.hidden([static(re.sub(r'\+?=$', '', target), word.span, word.raw)], situation)
         if value is not None and ('i' in flags or 'n' in flags or value.literal.startswith('(')):
             search.hidden([value], situation)
         variable = re.match(r'[A-Za-z_]\w*', target)
+        if 'n' in flags and name in {'declare', 'typeset', 'local'}:
+            # The name stands for another variable from here on.
+            known = re.match(r'[A-Za-z_]\w*', value.value or '') if value is not None else None
+            search.set(known[0] if known else '', None, situation, word.raw, word.span)
         if variable:
             if match:
                 search.set(variable[0], value, situation, word.raw, word.span)
