@@ -30,8 +30,6 @@ def test_only_streams_with_output_have_a_section(stdout, stderr, text) -> None:
         ('12345', 1, {}, f'{CUT.format(1)}5'),
         ('12345', 0, {}, CUT.format(0)),
         ('12345', 9, {'dropped': True}, f'{CUT.format(9)}12345'),
-        ('12345', 3, {'hint': '[how]'}, f'{CUT.format(3)}345\n[how]'),
-        ('12345', 9, {'hint': '[how]'}, '12345'),
     ],
 )
 def test_the_tail_is_kept_under_a_line_that_says_so(text, limit, arguments, shown) -> None:
@@ -96,8 +94,8 @@ def test_a_started_command_reads_so() -> None:
             '[status: running]\n[stdout]\na\n\n[stderr]\nb\n',
         ),
         (
-            output.status('a\n', '', exit_code=143, limit=99, dropped=True, hint='[how]'),
-            f'[status: finished]\n[exit code: 143]\n{CUT.format(99)}[stdout]\na\n\n[how]',
+            output.status('a\n', '', exit_code=143, limit=99, dropped=True),
+            f'[status: finished]\n[exit code: 143]\n{CUT.format(99)}[stdout]\na\n',
         ),
         (
             output.status('', '', exit_code=None, limit=9, dropped=False, empty='(no new output)'),

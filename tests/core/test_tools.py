@@ -83,6 +83,7 @@ DEFAULT_RUN = (
     'For servers and other long work use start_command. '
     'Every call starts in the same directory: a cd holds for that call only. '
     'Standard input is empty and there is no terminal. A non-zero exit code is shown as [exit code: N]. '
+    "When output is cut, check_command(command_id='last', lines='1-200') reads the rest of it. "
     'These commands are denied: rm, rmdir, mkfs, dd, format, shutdown, reboot, halt, poweroff, init.'
 )
 

@@ -38,6 +38,9 @@ STREAMS: tuple[StreamType, StreamType] = ('stdout', 'stderr')
 MAX_LINE = 1 << 20
 """Characters after which a line that has not ended counts as one."""
 
+LAST = 'last'
+"""Stands for the latest command whose output was cut: the reply that says so is the origin's and has no ID."""
+
 MAX_LINES = 2000
 """The most lines of one stream that one look at a log gives."""
 
@@ -376,6 +379,9 @@ class Jobs:
         return tuple(self._jobs)
 
     def _get(self, command_id: str) -> Job:
+        if command_id == LAST:
+            cut = [job for job in tuple(self._jobs.values()) if not job.background]
+            command_id = cut[-1].id if cut else command_id
         job = self._jobs.get(command_id)
         if job is None:
             raise UnknownCommandID(command_id, self.ids)

@@ -60,7 +60,7 @@ def sections(stdout: str, stderr: str) -> str:
     return '\n'.join(parts)
 
 
-def cut(text: str, limit: int, *, dropped: bool = False, hint: str = '') -> str:
+def cut(text: str, limit: int, *, dropped: bool = False) -> str:
     """The last `limit` characters under a line that says so; the text as it is when it is shorter.
 
     The tail is kept since errors, stack traces and the `[stderr]` section are at the end.
@@ -69,13 +69,11 @@ def cut(text: str, limit: int, *, dropped: bool = False, hint: str = '') -> str:
         text: The joined sections.
         limit: Characters, which the line on top is not counted in.
         dropped: Whether something is missing already, so that the line is due in any case.
-        hint: How to read the whole, on a line of its own below the tail.
     """
     if len(text) <= limit and not dropped:
         return text
     notice = f'[... output truncated, showing last {limit} chars]\n'
-    tail = text[-limit:] if limit else ''
-    return f'{notice}{tail}\n{hint}' if hint else notice + tail
+    return notice + (text[-limit:] if limit else '')
 
 
 def run_result(
@@ -87,7 +85,6 @@ def run_result(
     dropped: bool = False,
     timed_out: float | None = None,
     cancelled: bool = False,
-    hint: str = '',
     note: str = '',
 ) -> str:
     """The words for a command that was waited for.
@@ -100,11 +97,10 @@ def run_result(
         dropped: Whether output is missing at the beginning.
         timed_out: The limit in seconds when it has passed.
         cancelled: Whether the caller took the call back.
-        hint: How to read output that was cut.
         note: A line of advice below the output.
     """
     shown = sections(stdout, stderr)
-    body = cut(shown, limit, dropped=dropped, hint=hint) if shown else NO_OUTPUT
+    body = cut(shown, limit, dropped=dropped) if shown else NO_OUTPUT
     if note:
         body = f'{body}\n{note}'
     if timed_out is not None:
@@ -159,12 +155,6 @@ INSTEAD_OF_SLEEPING = (
 )
 
 
-def rest_of_output(command_id: str, *, whole: bool) -> str:
-    """The line that says how to read output that was cut, all of it or as much as the log keeps."""
-    what = 'The whole output' if whole else 'As much of the output as is kept'
-    return f'[{what}: check_command(command_id={command_id!r}, lines="1-200"), and so on.]'
-
-
 def head_dropped(count: int) -> str:
     """The line above lines of a log that has lost its head."""
     return f'[the first {count} bytes of the output are no longer kept; lines are counted from what is]'
@@ -178,11 +168,10 @@ def status(
     limit: int,
     dropped: bool,
     empty: str = NO_OUTPUT_YET,
-    hint: str = '',
 ) -> str:
     """The words for a job that was looked at."""
     shown = sections(stdout, stderr)
-    body = cut(shown, limit, dropped=dropped, hint=hint) if shown else empty
+    body = cut(shown, limit, dropped=dropped) if shown else empty
     return _report(f'[status: {"running" if exit_code is None else "finished"}]', exit_code, body)
 
 
@@ -194,11 +183,10 @@ def stopped(
     exit_code: int | None,
     limit: int,
     dropped: bool,
-    hint: str = '',
 ) -> str:
     """The words for a job that was stopped, or had ended before."""
     shown = sections(stdout, stderr)
-    body = cut(shown, limit, dropped=dropped, hint=hint) if shown else NO_OUTPUT
+    body = cut(shown, limit, dropped=dropped) if shown else NO_OUTPUT
     return _report(f'[stopped: {command!r}]', exit_code, body)
 
 

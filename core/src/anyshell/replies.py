@@ -55,7 +55,6 @@ class Replies:
                 dropped=shown.truncated,
                 timed_out=shown.timed_out,
                 cancelled=shown.cancelled,
-                hint=self._hint(shown),
                 note=self._note(shown),
             )
         return Reply(text, facts(result))
@@ -77,7 +76,6 @@ class Replies:
             limit=self._limit,
             dropped=shown.truncated,
             empty=output.NO_NEW_OUTPUT if since_last else output.NO_OUTPUT_YET,
-            hint=self._hint(shown),
         )
         if shown.condition not in {None, 'exit'}:
             waited = output.waited(
@@ -98,7 +96,6 @@ class Replies:
             exit_code=shown.exit_code,
             limit=self._limit,
             dropped=shown.truncated,
-            hint=self._hint(shown),
         )
         return Reply(text, facts(result))
 
@@ -137,15 +134,9 @@ class Replies:
             return result
         return replace(result, stdout=stdout, stderr=stderr)
 
-    def _hint(self, result: CommandResult) -> str:
-        if self._full and result.truncated and result.job_id is not None:
-            whole = result.output_bytes <= self._options.max_log_bytes
-            return output.rest_of_output(result.job_id, whole=whole)
-        return ''
-
     def _note(self, result: CommandResult) -> str:
         """Advice, once in a session: a model that sleeps in the foreground pays for every turn of it."""
-        if not self._full or self._advised or result.duration < 2:
+        if not self._full or self._advised or result.timed_out or result.duration < 2:
             return ''
         if _SLEEP.search(result.command) is None:
             return ''

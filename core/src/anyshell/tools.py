@@ -329,6 +329,7 @@ CHECK_FULL = (
     f'{CHECK} With wait_seconds it waits for the end of the command, or for `until`, instead of being called again '
     'and again. Without command_id it lists all background commands. It also reads output that was cut.'
 )
+REST = "When output is cut, check_command(command_id='last', lines='1-200') reads the rest of it."
 STOP = 'Stop a background command with everything that it started, and return its final output.'
 SEND = (
     'Write text to the standard input of a background command that was started with stdin=true, '
@@ -351,6 +352,7 @@ def _run_description(options: ShellOptions, shell: Shell | None, limits: list[st
             limit,
             _directory(options),
             'Standard input is empty and there is no terminal. A non-zero exit code is shown as [exit code: N].',
+            *((REST,) if options.tool_set == 'full' else ()),
             *limits,
         )
     )
