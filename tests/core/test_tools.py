@@ -1,5 +1,6 @@
 """The tools as a framework sees them: names, descriptions, schemas, and calls with whatever a model makes up."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -205,3 +206,23 @@ def test_a_policy_of_the_callers_is_not_described_by_the_lists() -> None:
     """A model must not be told rules that do not hold."""
     with ShellSession(policy=Policy.from_lists(denied_commands=['curl'])) as session:
         assert 'denied' not in session.tools[0].description
+
+
+def test_a_command_that_is_asked_about_is_not_said_to_be_denied_as_well() -> None:
+    assert (
+        'These commands are denied'
+        not in described(denied_commands=['curl'], ask_commands=['curl'])['run_command']
+    )
+
+
+async def test_a_listener_may_be_a_coroutine() -> None:
+    heard: list[str] = []
+
+    async def listen(chunk) -> None:
+        await asyncio.sleep(0)
+        heard.append(chunk.data)
+
+    async with ShellSession() as session:
+        reply = await session.tools[0].call({'command': 'echo hi'}, on_output=listen)
+
+    assert (reply.text, ''.join(heard)) == ('[stdout]\nhi\n', 'hi\n')

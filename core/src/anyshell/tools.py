@@ -227,7 +227,7 @@ class Tool:
                 answer = on_output(piece)
                 if inspect.isawaitable(answer):
                     await answer
-        raise AssertionError  # the reply is the last piece
+        raise AssertionError  # pragma: no cover - the reply is the last piece
 
     async def _call(self, arguments: Mapping[str, Any] | BaseModel, call: Call) -> Reply:
         if not isinstance(arguments, self.arguments):
