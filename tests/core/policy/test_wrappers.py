@@ -188,3 +188,17 @@ def test_every_program_of_the_table_has_a_row() -> None:
     }
 
     assert {name for name in PROGRAMS if f'{name} ' not in text + ' '} <= elsewhere | names | small
+
+
+@pytest.mark.parametrize(
+    'line',
+    ["bash + -c 'rm x'", "bash +c 'rm x'", "dash +c 'rm x'", "bash +xc 'rm x'", "sh + + -c 'rm x'"],
+)
+def test_a_plus_before_the_letters_of_a_shell_hides_no_code(line: str) -> None:
+    """Both bash and dash take `+c` for `-c` and pass over a lone `+`: they were seen to run the code."""
+    assert Policy.from_lists(denied_commands=['rm']).check(line).decision is Decision.DENY
+
+
+@pytest.mark.parametrize('line', ['bash + script.sh rm', "echo + -c 'rm x'"])
+def test_a_plus_alone_denies_nothing(line: str) -> None:
+    assert Policy.from_lists(denied_commands=['rm']).check(line).decision is Decision.ALLOW

@@ -625,9 +625,9 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
         if text in {'-', '--'}:
             index += 1
             break
-        if not text.startswith(('-', '+')) or text == '+':
+        if not text.startswith(('-', '+')):
             break
-        index += 1
+        index += 1  # also for a lone `+`, which bash and dash pass over
         long = text.lstrip('-')
         if text.startswith('--') or long in _SHELL_LONG:
             if long in {'help', 'version'}:
@@ -644,9 +644,9 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
                 index += 1
             continue
         for letter in text[1:]:
-            if letter == 'c' and text[0] == '-':
+            if letter == 'c':  # with either sign, in bash and dash alike
                 command = True
-            elif letter == 's' and text[0] == '-':
+            elif letter == 's':
                 reads = True
             elif letter == 'n':
                 syntax_only = text[0] == '-'
