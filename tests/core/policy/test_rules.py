@@ -2,6 +2,8 @@
 
 # ruff: noqa: RUF001, S108  # look-alike letters and paths are what the rows are about
 
+import time
+
 import pytest
 
 from anyshell.errors import PolicyError
@@ -135,6 +137,144 @@ def test_the_strictest_rule_decides(
     assert (verdict.decision, verdict.rule) == (decision, rule), verdict.reason
 
 
+# Entries with arguments, line by line: (entries, lines). What an option may hide is followed both ways to deny and to ask.
+CAUGHT = [
+    # Several options in front of the sub-command, with and without a value
+    ('git push', (
+        'git -c a=b -c c=d push', 'git -c a=b --no-pager push', 'git -c a=b -C d push', 'git --no-pager -c a=b push', 'git --config-env a=B -c c=d push', 'git --config-env=a=B push', 'git -x -y push',
+        'git -x a -y b push', 'git -x a -y -z b push', 'git -P push', 'git -C d -C e --git-dir f --work-tree=g push', 'git -- push', 'git --git-dir "$x" push', 'git --git-dir="$x" push', 'git -"$x" push', 'git --"$x" a push',
+    )),
+    ('kubectl delete', ('kubectl --client-key f -n x delete po', 'kubectl -nx delete po', 'kubectl --new-option f --other g -n x delete po', 'kubectl --grace-period 0 --now delete po')),
+    ('npm publish', (
+        'npm --userconfig f --prefix d publish', 'npm --silent publish', 'npm -w a -w b publish', 'npm --new a --prefix d publish',
+        'npm --prefix --userconfig f publish',  # an option is no value for npm
+        'npm --json true publish', 'npm --no-color always publish',  # and a flag takes these words
+        'npm -- publish',
+    )),
+    ('aws s3 rm', ('aws --query x --no-paginate s3 rm s3://b', 'aws s3 --profile p rm s3://x', 'aws --new a s3 --other b rm s3://x', 'aws s3 --debug rm s3://x')),
+    ('systemctl stop', ('systemctl -n 5 -q stop x', 'systemctl -qn 5 stop x', 'systemctl --job-mode fail --no-block stop x', 'systemctl --no-pag stop x')),
+    ('make deploy', ('make -C d -j 4 deploy', 'make -j 4 deploy', 'make -j deploy', 'make -kj4 deploy', 'make -f x -C d deploy', 'make CC=x deploy', 'make -s A=1 B:=2 deploy')),
+    # Options between the words
+    ('gh pr merge', ('gh pr -R o/r merge 1', 'gh pr --repo o/r merge 1', 'gh pr --repo=o/r merge 1', 'gh -R o/r pr --new merge 1')),
+    ('docker compose down', (
+        'docker compose -f x.yml down', 'docker compose -p p down', 'docker compose -f a -f b --profile c --ansi never down', 'docker -D compose --dry-run down', 'docker -Dl debug compose down',
+    )),
+    ('kubectl rollout restart', ('kubectl rollout -n x restart d/a', 'kubectl -n x rollout -n y restart d/a')),
+    ('npm run deploy', ('npm run --silent deploy', 'npm run -w a deploy', 'npm -s run -w a --if-present deploy', 'npm run -- deploy')),
+    ('gcloud compute instances delete', ('gcloud compute --project p instances delete x', 'gcloud compute instances --new delete x', 'gcloud -q compute --zone z instances --format json delete x')),
+    ('cargo publish', ('cargo +nightly publish', 'cargo +nightly -q publish', 'cargo "+$x" publish', 'cargo -Z a --config b publish')),
+    ('git push --force', ('git push -v --force', 'git push -o a --force')),
+    ('podman rm', ('podman --new a --other rm x',)),  # a program of which nothing is known
+]  # fmt: skip
+# Nothing tells what these run: they are not allowed.
+UNSURE = [
+    ('git push', (
+        'git -c a=b -c c=d "$x"', 'git -c a=b -c c=d $x', 'git --no-pager "$x"', 'git -x "$x"', 'git -x a "$x"', 'git -C $x', 'git -C $x status', 'git --git-dir=$x status', 'git pus?', 'git *', 'git p[u]sh',
+        'git "$x" push', 'echo d push | xargs git -C', 'echo push | xargs git -C d',
+    )),
+    ('npm run deploy', ('npm run "$x"', 'npm run -s "$x"', 'npm run -w "$w" "$x"', 'npm "$x" deploy')),
+    ('make deploy', ('make "$x"', 'make -j "$x" "$y"', 'make -j$x all', 'make A=$x all')),
+]  # fmt: skip
+# A word that is neither an option nor its value, and another one than the entry's, ends the search.
+MISSED = [
+    ('git push', (
+        'git commit -m push', 'git log --grep push', 'git -C push status', 'git -c push status', 'git -c a=b commit push', 'git --no-pager stash push', 'git -P log push', 'git --git-dir=push status', 'git --new=a stash push',
+        'git -C "$x" status', 'git -C ~/x status', 'git log "$x"', 'git stash "$x"', 'git add *', 'git x"$y" push', 'git - push', 'git -c a=b -c c=d log push',
+    )),
+    ('kubectl delete', ('kubectl -nx get delete', 'kubectl -n delete get po', 'kubectl get -n delete po', 'kubectl --context=a get delete')),
+    ('docker compose down', ('docker compose up down-service', 'docker compose -f x up down', 'docker -D ps compose down', 'docker compose logs down')),
+    ('npm run deploy', ('npm run test deploy', 'npm run -w deploy test', 'npm run --silent test deploy', 'npm test -- deploy', 'npm --prefix deploy run test')),
+    ('aws s3 rm', ('aws s3 ls rm', 'aws --profile rm s3 ls', 'aws s3 --profile rm ls', 'aws s3api rm')),
+    ('gh pr merge', ('gh pr list -S merge', 'gh pr -R merge list', 'gh pr view merge')),
+    ('systemctl stop', ('systemctl --user status stop', 'systemctl -n 5 status stop', 'systemctl --no-pager -l status stop')),
+    ('make deploy', ('make -C deploy test', 'make -j4 test', 'make -s test', 'make -f deploy test', 'make A=deploy test')),
+    ('cargo publish', ('cargo +nightly test publish', 'cargo test +nightly publish', 'cargo -q test publish')),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ('entry', 'line'), [(entry, line) for entry, lines in CAUGHT for line in lines]
+)
+def test_no_option_escapes_an_entry(entry: str, line: str) -> None:
+    assert Policy.from_lists(denied_commands=(entry,)).check(line).rule == 'denied_commands'
+    assert Policy.from_lists(ask_commands=(entry,)).check(line).rule == 'ask_commands'
+    assert (
+        Policy.from_lists(ask_commands=(entry,), allowed_commands=('x',)).check(line).decision
+        is ASK
+    )
+
+
+@pytest.mark.parametrize(
+    ('entry', 'line'), [(entry, line) for entry, lines in UNSURE for line in lines]
+)
+def test_arguments_that_are_not_known_do_not_escape_an_entry(entry: str, line: str) -> None:
+    denied = Policy.from_lists(denied_commands=(entry,)).check(line)
+
+    assert (denied.decision, denied.rule) == (DENY, 'denied_commands')
+    assert 'not known before it runs' in denied.reason
+    assert Policy.from_lists(ask_commands=(entry,)).check(line).decision is ASK
+    assert Policy.from_lists(allowed_commands=(entry, 'xargs', 'echo')).check(line).decision is DENY
+
+
+@pytest.mark.parametrize(
+    ('entry', 'line'), [(entry, line) for entry, lines in MISSED for line in lines]
+)
+def test_another_sub_command_is_not_matched(entry: str, line: str) -> None:
+    assert Policy.from_lists(denied_commands=(entry,)).check(line).decision is ALLOW
+    assert Policy.from_lists(ask_commands=(entry,)).check(line).decision is ALLOW
+    assert Policy.from_lists(allowed_commands=(entry,)).check(line).decision is DENY
+
+
+LISTED = (
+    'git log', 'git diff', 'git status', 'npm test', 'npm run build', 'docker ps', 'systemctl status', 'cargo test', 'pip list', 'kubectl get', 'make test', 'aws s3 ls', 'uv run',
+    'docker compose ps', 'gcloud compute instances list', 'gh pr list', 'helm list', 'go test', 'yarn test', 'pnpm test',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    'line',
+    [
+        'git --no-pager log', 'git -P diff', 'git --no-optional-locks status', 'git -C d --no-pager log', 'git -C "$d" log', 'git --git-dir="$d" log', 'git -C ~/x status', 'npm --silent test', 'npm -s test',
+        'npm --silent run build', 'npm run -s build', 'npm --prefix d test', 'npm -w a -w b test', 'docker -D ps', 'docker --context x ps', 'docker -Dl debug ps', 'systemctl --no-pager status x', 'systemctl --user status x',
+        'systemctl --user --no-pager -n 5 status x', 'systemctl --user -qn5 status x', 'cargo -q test', 'cargo +nightly test', 'cargo +nightly -q test', 'cargo -qv test', 'pip -q list', 'pip3 list', 'pip -qq list', 'kubectl -nx get pods',
+        'kubectl -n x get pods', 'kubectl --namespace=x get pods', 'aws --no-cli-pager s3 ls', 'aws s3 --profile p ls', 'aws --profile=p --region r s3 ls', 'uv --quiet run pytest', 'uv --directory d run pytest', 'make -C d test',
+        'make -j4 test', 'make -j 4 test', 'make -j test', 'make -sj4 -C d test', 'make --no-print-directory test', 'gcloud compute --project p instances list', 'gh -R o/r pr list', 'gh pr -R o/r list', 'helm -n x list',
+        'go -C d test ./...', 'yarn --cwd d test', 'pnpm --filter a test', 'pnpm -C d test',
+    ],
+)  # fmt: skip
+def test_harmless_options_are_passed_over_to_allow(line: str) -> None:
+    verdict = Policy.from_lists(allowed_commands=(*LISTED, 'pip3 list', 'pytest')).check(line)
+
+    assert verdict.decision is ALLOW, verdict.reason
+
+
+@pytest.mark.parametrize(
+    'line',
+    [
+        # What runs code, or runs elsewhere
+        'git -c core.pager=zap log', 'git -ca=b log', 'git --exec-path=. log', 'git --exec-path . log', 'git --config-env a=B log', 'git --config-env=a=B log', 'git --no-pager -c a=b log', 'git -p log', 'docker -H x ps', 'docker -Hx ps',
+        'docker --host=x ps', 'docker -DH x ps', 'docker --config d ps', 'kubectl --kubeconfig f get po', 'kubectl -s x get po', 'npm --script-shell x test', 'npm --script-shell=x test', 'npm --userconfig f test',
+        'cargo --config f test', 'cargo -Z x test', 'cargo +/tmp/x test', 'cargo "+$x" test', 'pip --python x list', 'make -f x test', 'make -fx test', 'make --eval x test', 'make -sf x test', 'make SHELL=x test', 'make A=1 test',
+        'systemctl -H x status', 'systemctl -Mx status', 'aws --endpoint-url x s3 ls', 'uv --config-file x run pytest',
+        # What is not known
+        'git --new log', 'git --no-pager=x log', 'git -Cx log', 'git -C $x log', 'git --git-dir=$x log', 'git "-$x" log', 'git -C --new log', 'git -C x', 'git -C', 'npm -sx test', 'npm --json true publish', 'docker compose -f x ps',
+        'docker -Dx ps', 'make -j 4x test', 'make -j all test', 'make -j"$x" test', 'npm --prefix --userconfig test publish', 'git -- log', 'git --no-pager push', 'make -j4 deploy', 'podman -D ps', 'docker - ps', 'make -j \u00b2 test', 'make -j\u00b2 test',
+    ],
+)  # fmt: skip
+def test_other_options_are_not_passed_over_to_allow(line: str) -> None:
+    verdict = Policy.from_lists(allowed_commands=LISTED).check(line)
+
+    assert (verdict.decision, verdict.rule) == (DENY, 'allowed_commands')
+
+
+def test_a_line_of_many_options_is_read_once() -> None:
+    policy = Policy.from_lists(denied_commands=('git a b c d e',))
+
+    begin = time.process_time()
+    assert policy.check('git ' + '-x a ' * 20_000).decision is ALLOW
+    assert time.process_time() - begin < 5
+
+
 SENTENCES = [
     ({'denied_commands': ('rm',)}, '/bin/rm x', "Command 'rm' is denied. '/bin/rm x' matches the entry 'rm' of denied_commands. All commands are allowed but 'rm'."),
     ({'allowed_commands': ('ls', 'git push')}, 'env x', "Command 'env' is not in the allowed list. 'env x' is not covered by allowed_commands. Allowed commands: 'ls', 'git push'."),
@@ -197,6 +337,21 @@ def test_an_explanation_shows_every_command_and_what_runs_it() -> None:
     [
         ({'denied_commands': ('',)}, "denied_commands holds ''"),
         ({'denied_commands': ('ls | rm',)}, "denied_commands holds 'ls | rm'"),
+        *(
+            ({'denied_commands': (entry,)}, f'denied_commands holds {entry!r}')
+            for entry in (
+                'git push; rm',
+                'git push;rm',
+                'git push;',
+                'git | rm',
+                'git push|rm',
+                'git push && rm',
+                'git push&',
+                'git push>f',
+                'git push 2>&1',
+                'git $(x)',
+            )
+        ),
         ({'allowed_commands': ('git *',)}, "allowed_commands holds 'git *'"),
         ({'allowed_commands': ('*',)}, "allowed_commands holds '*'"),
         ({'allowed_commands': ('A=1 ls',)}, "allowed_commands holds 'A=1 ls'"),
@@ -217,6 +372,20 @@ def test_a_bad_entry_is_named(options: dict, named: str) -> None:
         Policy.from_lists(**options)
 
     assert str(caught.value).startswith(named)
+
+
+@pytest.mark.parametrize(
+    ('entry', 'line'),
+    [
+        ('git "a;b"', "git 'a;b'"),
+        ("git log '--format=%(x)'", "git log '--format=%(x)'"),
+        ('git a\\;b', "git 'a;b'"),
+        ('git #x', "git '#x'"),
+        ('git log --a=b,c:d', 'git log --a=b,c:d'),
+    ],
+)
+def test_quoted_operators_are_text_of_an_entry(entry: str, line: str) -> None:
+    assert Policy.from_lists(denied_commands=(entry,)).check(line).rule == 'denied_commands'
 
 
 def test_rules_can_be_put_together_by_hand() -> None:
