@@ -147,7 +147,7 @@ CAUGHT = [
     ('kubectl delete', ('kubectl --client-key f -n x delete po', 'kubectl -nx delete po', 'kubectl --new-option f --other g -n x delete po', 'kubectl --grace-period 0 --now delete po')),
     ('npm publish', (
         'npm --userconfig f --prefix d publish', 'npm --silent publish', 'npm -w a -w b publish', 'npm --new a --prefix d publish',
-        'npm --prefix --userconfig f publish',  # an option is no value for npm
+        'npm --prefix --userconfig f publish',  # some readers take no option as a value
         'npm --json true publish', 'npm --no-color always publish',  # and a flag takes these words
         'npm -- publish',
     )),
