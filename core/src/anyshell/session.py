@@ -9,7 +9,7 @@ import posixpath
 import re
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from anyshell import output, waiting
 from anyshell.cwd import Directory
@@ -32,7 +32,7 @@ from anyshell.replies import Replies
 from anyshell.result import CommandResult
 from anyshell.sandbox.base import Sandbox, Spawn
 from anyshell.sandbox.local import LocalSandbox
-from anyshell.synchronous import run_sync
+from anyshell.synchronous import Closing, run_sync
 from anyshell.tools import (
     Call,
     CheckCommandArguments,
@@ -50,14 +50,13 @@ from anyshell.tools import (
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-    from types import TracebackType
 
     from anyshell.sandbox.base import Shell, StreamChunk
 
 logger = logging.getLogger('anyshell')
 
 
-class ShellSession:
+class ShellSession(Closing):
     """One agent's shell: runs commands under a policy in a sandbox, and keeps its directory and jobs between calls.
 
     Use it with `async with` or `with`, or call `aclose`. It may be used from several event loops and threads, also at
@@ -437,32 +436,6 @@ class ShellSession:
         """
         self._closed = True
         await self._jobs.close()
-
-    def close(self) -> None:
-        """`aclose` for synchronous code."""
-        run_sync(self.aclose())
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class _Failed:

@@ -5,12 +5,46 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
+    from types import TracebackType
 
 T = TypeVar('T')
+
+
+class Closing:
+    """Something that is closed once: by `async with`, `with`, `aclose` or `close`; more than once is harmless."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def aclose(self) -> None:
+        """End what is still running and release what is held. Idempotent; by default there is nothing to do."""
+
+    def close(self) -> None:
+        """`aclose` for synchronous code."""
+        run_sync(self.aclose())
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:

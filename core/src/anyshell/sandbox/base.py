@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from anyshell.synchronous import run_sync
+from anyshell.synchronous import Closing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-    from types import TracebackType
 
 StreamType = Literal['stdout', 'stderr']
 Shell = Literal['bash', 'sh']
@@ -269,7 +268,7 @@ def listening_ports(table: str) -> set[int]:
     return ports
 
 
-class Sandbox(ABC):
+class Sandbox(Closing, ABC):
     """A place where commands run.
 
     Use it as an async context manager or call `aclose`; both may happen twice. Methods that yield are the
@@ -278,32 +277,6 @@ class Sandbox(ABC):
 
     def __init__(self) -> None:
         """Take no arguments, so that a subclass may leave out `super().__init__()`."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """`aclose` for synchronous code."""
-        run_sync(self.aclose())
 
     async def aclose(self) -> None:
         """End what the sandbox still runs and release what it holds. Idempotent; by default there is nothing to do."""
