@@ -47,13 +47,32 @@ RUNS = (
     'xargs xargs @', 'find . -exec @ \\;', "find . -execdir @ ';'", 'find . -ok @ {} \\;', 'find . -okdir @ {} +', 'find . -exec true {} + -exec @ {} +', 'find . -e\\xec @ \\;',
     'find . -exec env @ {} \\;', "find . -exec sh -c '@ {}' \\;", "find . -exec sh -c '@ \"$@\"' _ {} +", 'find . {-exec,true,\\;} -exec @ \\;', 'parallel @', 'parallel -j4 @ ::: a',
     'parallel --jobs 4 @ {} ::: a', "parallel '@ {}' ::: a",
+    'sem @', 'sem -j4 --id i @', 'fd -x @', 'fd -X @', 'fd --exec @', 'fd --exec=@', 'fd --exec-batch @ {}', 'fd -Hx @', 'fd . d -e py -x @ {} \\;', "fd -x sh -c '@ {}'", 'fdfind -tf -x @ \\; -l', 'ls | entr @', 'ls | entr -rc @ /_', "ls | entr -s '@'",
+    'watchexec @', 'watchexec -e py -r -- @', "watchexec -w src -c '@'", "hyperfine '@'", "hyperfine ls '@'", "hyperfine -w 3 -p '@' ls", "hyperfine --warmup 3 --setup='@' ls", "hyperfine -P n 1 9 '@'",
+    'find $dir -name x -exec @ \\;', 'find "$DIR" -type f -exec @ {} +',
+    # Tracers, priorities, places, users
+    'perf stat @', 'perf stat -e a,b -r 3 -- @', 'perf stat --event x -o f @', 'perf record @', 'perf record -g -F 99 -o f -- @', 'perf record --call-graph dwarf @', 'perf trace -e read @', 'perf --no-pager stat -d @', 'perf mem record -- @', 'perf lock record @',
+    "perf stat --pre '@' ls", 'valgrind --tool=memcheck -q @', 'valgrind @', 'heaptrack -o f @', 'gtime -f %e @', 'choom -n 100 @', 'choom -n 100 -- @', 'choom --adjust 100 @', 'choom --adjust=100 @', "capsh -- -c '@'", "capsh --drop=all --user=a -- -c '@'",
+    "capsh == -- -c '@'", 'numactl -C 0 @', 'numactl --physcpubind 0 --membind=0 -- @', 'numactl -i all @', 'cgexec -g cpu:/g @', 'cgexec --sticky -g cpu:/g @', 'uclampset -m 1 @', 'uclampset -m 1 -M 2 -R @', 'coresched new -- @', 'coresched -v new @', 'coresched new -t pgid -- @',
+    'schedtool -B -n 5 -e @', 'cpulimit -l 50 @', 'cpulimit --limit 50 -- @', 'trickle -s -d 10 @', 'gosu nobody @', 'su-exec nobody:g @', 'chpst -u nobody @', 'chpst -u nobody -/ / -P -e d @', 'softlimit -m 9 @', 's6-softlimit -m 9 @', 'setuidgid nobody @', 'envuidgid nobody @',
+    'envdir d @', 's6-setuidgid nobody @', 's6-envuidgid nobody @', 's6-envdir d @', 's6-applyuidgid -u 1 -g 1 @', 'setlock -n f @', 's6-setlock f @', 's6-setsid @', 's6-nice -n 5 @', 's6-env A=1 @', 'pgrphack @', 'fghack @', "execlineb -c '@'", 'run-one @', 'run-this-one @',
+    'run-one-constantly @', 'run-one-until-success @', 'run-one-until-failure @', 'keep-one-running @', 'tini -e 143 @', 'tini -g -- @', 'tini-static -p SIGTERM @', 'docker-init -- @', 'dumb-init -r 15:3 @', 'dumb-init --rewrite 15:3 -c @', 'fakeroot -i f -- @', 'fakeroot -i f -s f @',
+    'fakeroot --lib x -u @', 'fakeroot-ng @', 'fakeroot-sysv @', 'fakeroot-tcp @', 'fakechroot -l x @', "faketime '2020-01-01' @", "faketime -f '2020-01-01 00:00:00' @", "faketime -f '-3d' @", "faketime -m -- '-3d' @", 'proot -r / -b /x @', 'firejail --net=none --private @',
+    "firejail -c '@'", 'proxychains4 -f conf @', 'proxychains -q @', 'proxychains-ng @', 'torsocks -i @', 'torsocks --port 9 @', 'torify @', 'tsocks @', 'usewithtor @', 'sshpass -p pw @', 'sshpass -e @', 'flatpak-spawn --host @', 'chronic -v @', 'unbuffer -p @', 'rlwrap -a -f words @', 'rlwrap -pred @',
+    'rlwrap -C n @', 'caffeinate -t 5 @', 'catchsegv @', 'eatmydata -- @', 'ip netns exec x @', 'ip -n y netns exec x @', 'ip -all netns exec @', 'ip net e x @', 'ip vrf exec x @', 'direnv exec . @', 'xvfb-run -a -s "-screen 0" @', 'dbus-launch @', 'systemd-inhibit --why x @', 'strace -o f @',
+    'genv -u A @', 'gnohup @', 'gnice -n 5 @', 'gtimeout 5 @', 'gstdbuf -oL @', 'gchroot / @', 'gxargs -n1 @', 'gfind . -exec @ \\;', 'su nobody -c "@"',
+    # Options that hold code
+    "git submodule foreach '@'", 'git submodule --quiet foreach --recursive @', "git -C d submodule foreach '@'", 'git bisect run @', 'git bisect run -- @', "git bisect run sh -c '@'",
+    "nodemon --exec '@'", "nodemon -x '@' f", "cargo-watch -s '@'", "concurrently 'ls y' '@'", "concurrently -n a,b '@'", 'cross-env A=1 @',
     # Shells
     "sh -c '@'", "bash -c '@'", "bash -xec '@' a b", "bash -o pipefail -c '@'", "bash -eo pipefail -c '@'", "bash -O extglob +x -c '@'", "bash --norc -c '@'", "bash -norc -c '@'",
+    "fish -c '@'", "fish --command='@'", "fish --command '@'", "fish -C '@' s", "fish --init-command='@' -c ls",
     "bash --rcfile f -c '@'", "bash --init-file f -c '@'", "bash -c -- '@'", "bash -c -e '@'", "dash -c '@'", "ksh -c '@'", "zsh -c '@'", "/bin/sh -c '@'", "bash <<< '@'", "bash -s a <<< '@'",
     "bash - <<< '@'", "bash /dev/stdin <<< '@'", "bash /proc/self/fd/0 <<< '@'", ". /dev/stdin <<< '@'", "source /dev/fd/0 <<< '@'", "sh <<'E'\n@\nE", "sh -s <<E\n@\nE", "exec bash <<< '@'",
     "{ bash; } <<< '@'", "f() { bash; }; f <<< '@'", "env bash <<< '@'", "sudo -s <<< '@'", "at now <<< '@'", 'sh -c "sh -c \'@\'"', "sh -c 'eval \"@\"'",
     # Project runners
-    'uv run @', 'uv run --with y -- @', 'poetry run @', 'pipenv run @', 'npx @', 'npx --yes -p y @', "npx -c '@'", 'npm exec @', 'npm exec -- @', 'pnpm dlx @', 'bundle exec @', 'conda run -n b @',
+    'uv run @', 'uv run --with y -- @', 'uvx @', 'pdm run @', 'hatch run @', 'rye run @', 'bunx @', 'yarn dlx @', 'mamba run -n b @', 'micromamba run -n b @', 'pyenv exec @', 'rbenv exec @', 'nodenv exec @', 'asdf exec @', 'aws-vault exec p -- @', 'op run -- @', 'doppler run -- @', "doppler run --command='@'", 'infisical run -- @', 'chamber exec s -- @',
+    'pixi run @', 'devbox run @', 'nix develop -c @', 'nix shell p --command @', "npm exec -c '@'", "npm exec --call '@'", "npm x --call='@'", "npx --call='@'", "npx --call '@'", "npx -c'@'", 'poetry run @', 'pipenv run @', 'npx @', 'npx --yes -p y @', "npx -c '@'", 'npm exec @', 'npm exec -- @', 'pnpm dlx @', 'bundle exec @', 'conda run -n b @',
     'mise exec -- @', "nix-shell -p y --run '@'", 'dotenv -f y run -- @',
 )  # fmt: skip
 
@@ -63,6 +82,8 @@ UNRESOLVED = (
     'xargs env', 'xargs nice -n 5', 'xargs timeout 5', 'xargs bash', 'xargs sh -c', 'xargs sudo -u bob', 'xargs busybox', 'xargs xargs', 'xargs -I{} {}', 'xargs -I{} sh -c {}', "xargs -I{} sh -c '{} x'", 'xargs $x',
     'xargs find . -exec', 'find . -exec {} \\;', 'find . -exec "$x" \\;', 'find . -exec sh -c {} \\;', 'parallel', 'parallel ::: ls', 'parallel env ::: ls', 'parallel sh -c ::: ls', 'bash -c "$x"', 'bash -c $x', 'bash $x',
     'xargs -I{} bash {}', "xargs -I{} sh -c 'bash \"{}\"'", "x='1 rm'; env A=$x ls", 'env A=$(ls) ls', 'env A=$x$* ls',
+    'find . -maxdepth 0 $(echo -exec) ls x \\;', 'x=-exec; find . -maxdepth 0 $x ls x \\;', 'find . -maxdepth 0 "${x:--exec}" ls x \\;', 'find . $x ls {} +', "find . -e$x ls x ';'", 'find . "-$x" ls x \\;', 'find . -name y -exec ls {} \\; $x ls y \\;', 'find . $x sh -c "ls {}" {} +',
+    'gosu $u ls', 'choom -Z ls', 'perf stat --no-such ls', 'ip netns exec $n ls', 'fd -x {}', 'fd -x "$x"', 'fd -x sh -c', 'chpst -u $u ls', 'numactl $x ls', "hyperfine '$x'", 'faketime $x ls', 'capsh $x -- -c ls', 'tini $x',
     'bash -$x ls', 'bash <(ls)', 'bash < <(ls)', 'ls | bash', 'ls |& sh -s -- a', 'ls | sudo bash', 'ls | (bash)', 'ls | { :; bash; }', 'ls | while :; do bash; done', 'f() { bash; }; ls | f', 'ls | tee >(sh)', 'ls | sh /dev/stdin',
     'exec <<< x; bash', 'source <(ls)', '. /dev/fd/3', 'bash <&3', 'eval "$x"', 'eval "$(ls)"', 'eval "$x ls"', 'trap "$x" EXIT', 'alias a="$x"', 'alias if=ls', "alias a='ls &&'", 'enable -f ./x.so y', 'BASH_ENV=<(ls) bash -c ls',
     "BASH_ENV='$(ls)' bash -c ls", "PS4='$(ls)' bash -xc ls", "env 'BASH_FUNC_y%%=() { ls; }' bash -c y", 'BASH_ALIASES[$x]=ls', 'BASH_CMDS=(ls)', 'echo "${x@P}"', 'flock $x ls', 'su -c "$x"', 'watch "$x"', 'script -c "$x"',
@@ -75,6 +96,10 @@ HARMLESS = (
     'tmux send-keys rm Enter', 'busybox --list', 'gdb ./a rm', 'xargs', 'xargs echo rm', 'xargs bash -n', 'xargs ./x.sh', "xargs sh -c 'echo \"$@\"' _", "xargs -I{} sh -c 'wc -l \"{}\"'", 'find . -name rm', 'find . -delete', 'find $DIR -name x',
     'find . -exec bash {} \\;', 'find . -exec grep rm {} +', 'parallel echo rm ::: a', 'bash', 'bash s.sh rm', 'bash "$f"', 'bash ./$f', 'bash -n "$f"', 'bash < s.sh', 'ls | bash -n', 'ls | bash s.sh', "ls | bash -c 'cat'", "bash -c 'echo $1' rm",
     'command -v "$x"', 'command -pV $x', 'env A=$x ls', 'env PATH=$PATH:/x B=${y} ls', 'sudo A=$x ls', 'x=1; env A=$x ls', 'type "$x"',
+    "find $dir -name '*.py'", 'find "$DIR" -type f -exec ls {} \\;', 'find $dir -type f -exec grep x {} +', 'find "$a" "$b" -name "*.$x" -print0', 'find . -newer "$f" -exec wc {} + -o -exec ls {} \\;', 'find . \\( -name "$x" -o -name y \\) -exec ls {} \\;', 'find $dir', 'find "$DIR" -name + -print',
+    'git rebase -i HEAD~2', "git rebase --exec 'rm x' HEAD~2", 'git submodule update rm', 'git submodule foreach "git pull"', 'git bisect start rm', 'git log -x rm', 'git clone -b x rm', 'git commit -m "rm x"', 'git push origin rm', 'git grep rm', 'git clean -x', 'git -C "$d" status', 'git $x', 'git "$@"', 'git rebase -x "make $x" m',
+    'ip addr', 'ip link show rm', 'ip -br a', 'ip netns list', 'perf report', 'perf list rm', 'perf stat -p 12', 'fd rm', 'fd -e py rm', 'fd -ex rm', 'fd -- -x rm', 'fd -x ls rm', "fd -x grep rm {}", 'choom -p 12', 'capsh --print', 'nodemon rm.js', 'npm exec', 'npx', 'numactl -H', 'gosu nobody', 'tini', 'nix build rm',
+    'direnv allow', 'parallel git ::: status', 'xargs git', 'xargs -n1 git add', 'uclampset -p 12', 'fish s.fish rm',
     'bash -c "ls $d"', 'source "$VENV/bin/activate"', '. ./rm', 'uv run pytest', 'uv pip install rm', 'npx prettier rm', 'npm run rm', 'docker exec c rm x', 'kubectl exec p -- rm x', 'ssh h rm x', 'git rm x', 'make rm', 'sudo -l', 'su bob',
 )  # fmt: skip
 

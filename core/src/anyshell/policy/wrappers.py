@@ -583,6 +583,7 @@ def _declare(
 
 # Shells and sourced files
 
+_FISH_CODE = ('--c', '--init-c', '-C')
 _POSIX_SHELLS = frozenset(('sh', 'dash', 'ash', 'hush', 'posh'))
 _SHELL_FILES = {'rcfile', 'init-file'}
 _SHELL_LONG = frozenset((
@@ -595,7 +596,7 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
     """Judge what a shell runs: the code of `-c`, a script, or what it reads."""
     situation = replace(situation, functions=False)
     grammar: Shell = 'sh' if name in _POSIX_SHELLS else 'bash'
-    command = reads = syntax_only = False
+    command = reads = syntax_only = given = False
     index = 0
     while index < len(words):
         word = words[index]
@@ -629,6 +630,15 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
             break
         index += 1  # also for a lone `+`, which bash and dash pass over
         long = text.lstrip('-')
+        if name == 'fish' and text.startswith(_FISH_CODE):
+            if '=' in text:
+                search.code(word.without(text.index('=') + 1), situation, by=name, shell=grammar)
+            elif words[index:]:
+                search.code(words[index], situation, by=name, shell=grammar)
+                index += 1
+            reads = reads and not text.startswith('--c')
+            given = given or text.startswith('--c')
+            continue
         if text.startswith('--') or long in _SHELL_LONG:
             if long in {'help', 'version'}:
                 return
@@ -663,7 +673,7 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
                     return
                 index += 1
     operands = words[index:]
-    if syntax_only:
+    if syntax_only or given:
         return
     if command:
         if not operands:
@@ -730,7 +740,7 @@ _XARGS = _grammar(
 _EXECUTES = frozenset(('-exec', '-execdir', '-ok', '-okdir'))
 _PARALLEL = _grammar(
     'j: P: N: n: a: I: S: d: C: E: L: l:: s: i:: k 0 m q r t u v X x h: D: g:',
-    'jobs= max-procs= max-args= arg-file= colsep= delimiter= replace? halt= delay= timeout= retries= joblog= results= tmpdir= workdir= wd= sshlogin= sshloginfile= shebang load= memfree= nice= tag tagstring= keep-order dry-run dryrun line-buffer lb ungroup group null no-run-if-empty verbose will-cite bar eta progress quote xargs link pipe block= recstart= recend= header= trim= env= plus resume resume-failed citation no-notice noswap shuf semaphore fg bg id= color',
+    'jobs= max-procs= max-args= arg-file= colsep= delimiter= replace? halt= delay= timeout= retries= joblog= results= tmpdir= workdir= wd= sshlogin= sshloginfile= shebang load= memfree= nice= tag tagstring= keep-order dry-run dryrun line-buffer lb ungroup group null no-run-if-empty verbose will-cite bar eta progress quote xargs link pipe block= recstart= recend= header= trim= env= plus resume resume-failed citation no-notice noswap shuf semaphore fg bg id= color wait semaphore-name= semaphorename= semaphore-timeout= semaphoretimeout= st=',
 )
 
 
@@ -760,9 +770,22 @@ def _xargs(search: Search, name: str, words: list[Word], situation: Situation, s
 def _find(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     situation = replace(situation, functions=False)
     index = 0
+    unsure = False
     while index < len(words):
+        word = words[index]
         index += 1
-        if words[index - 1].value not in _EXECUTES:
+        if word.value not in _EXECUTES:
+            if word.value is None:
+                prefix = word.prefix()
+                unsure = unsure or any(action.startswith(prefix) for action in _EXECUTES)
+            elif unsure and (
+                word.value == ';'
+                or (word.value == '+' and index > 1 and words[index - 2].value == '{}')
+            ):
+                # It ends the command of an -exec that is not seen.
+                reason = f'An argument of {name!r} may become an -exec.'
+                _blind(search, name, reason, words, situation, span)
+                unsure = False
             continue
         begin = index
         while index < len(words) and words[index].value != ';':
@@ -773,6 +796,7 @@ def _find(search: Search, name: str, words: list[Word], situation: Situation, sp
         command = [_found_path(word) for word in words[begin:index]]
         if command:
             search.run(command, situation, span)
+        index += 1
 
 
 def _found_path(word: Word) -> Word:
@@ -796,6 +820,8 @@ def _parallel(
         if (word.value or '').startswith(':::'):
             break
         command.append(word)
+    if not command and name == 'sem':
+        return
     if not command:
         _blind(search, name, f'{name!r} takes its commands from its input.', words, situation, span)
         return
@@ -809,6 +835,7 @@ def _parallel(
     for call in search.findings.calls[before:]:
         if (
             call.name in PROGRAMS
+            and call.name not in _FIRST_A_SUBCOMMAND
             and call.arguments
             and call.arguments[-1].raw == UNKNOWN
             and len(call.arguments) == 1
@@ -1100,7 +1127,275 @@ def _daemon(search: Search, name: str, words: list[Word], situation: Situation, 
         _blind(search, name, options.problem, words, situation, span)
 
 
+def _capsh(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    for index, word in enumerate(words):
+        if word.value in {'--', '-+', '=='}:
+            left = words[index + 1 :]
+            if word.value == '==':
+                _capsh(search, name, left, situation, span)
+            else:
+                shell(search, 'bash', left, situation, span)
+            return
+        if not word.one_field:
+            reason = f'An argument of {name!r} is not known before it runs.'
+            _blind(search, name, reason, words, situation, span)
+            return
+
+
+def _faketime(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:
+    # A time such as `-3d` is no option.
+    words = [
+        static('now', word.span, word.raw) if re.match(r'-\d', word.prefix()) else word
+        for word in words
+    ]
+    _FAKETIME(search, name, words, situation, span)
+
+
+_FAKETIME = rest('m f p: h v', 'exclude-monotonic date-prog= pid=', operands=1)
+
+
+def after(wanted: Sequence[str], then: Runs, *, before: Grammar | None = None) -> Runs:
+    """A program one of whose sub-commands runs something.
+
+    Args:
+        wanted: The names of the sub-commands.
+        then: What such a sub-command does with the words behind it.
+        before: The options in front of the sub-command.
+    """
+    grammar = before or _grammar()
+
+    def runs(
+        search: Search, name: str, words: list[Word], situation: Situation, span: Span
+    ) -> None:
+        options = grammar.parse(name, words)
+        if options.problem:
+            _blind(search, name, options.problem, words, situation, span)
+        elif options.rest and options.rest[0].value in wanted:
+            then(search, name, options.rest[1:], situation, span)
+
+    return runs
+
+
+def _perf(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    while words and (words[0].value or '').startswith('-'):
+        words = words[1:]
+    verb = words[0].value if words else None
+    if verb == 'stat':
+        _PERF_STAT(search, name, words[1:], situation, span)
+    elif verb == 'trace':
+        _PERF_TRACE(search, name, words[1:], situation, span)
+    elif verb in {'record', 'mem', 'lock', 'sched', 'kmem', 'c2c', 'timechart', 'kvm', 'ftrace'}:
+        for index, word in enumerate(words):
+            if word.value in {'record', 'trace', 'latency', 'contention'}:
+                _PERF_RECORD(search, name, words[index + 1 :], situation, span)
+                return
+
+
+_PERF_STAT = rest(
+    'e: M: T i p: t: a g c v r: n d S B C: A x: G: o: I: D: j h q',
+    'event= metrics= transaction no-inherit filter= pid= tid= all-cpus scale verbose repeat= table null detailed sync big-num no-big-num cpu= no-aggr no-merge hybrid-merge field-separator= cgroup= for-each-cgroup= output= append log-fd= pre= post= interval-print= interval-count= interval-clear timeout= per-socket per-die per-cluster per-cache? per-core per-thread per-node delay= metric-only metric-no-group metric-no-merge metric-no-threshold topdown td-level= smi-cost all-kernel all-user control= quiet json-output summary no-csv-summary cputype= inherit bpf-counters bpf-prog=',
+    code=('pre', 'post'),
+)
+_PERF_RECORD = rest(
+    'e: p: t: r: a c: o: i m: F: g v q s d T P D: n N k: u: C: G: b j: W I:: S:: z:: R B E h',
+    'event= filter= exclude-perf pid= tid= realtime= no-buffering raw-samples all-cpus count= output= no-inherit freq= strict-freq mmap-pages= group call-graph= verbose quiet stat data phys-addr data-page-size code-page-size sample-cpu sample-identifier timestamp period no-samples no-buildid-cache no-buildid cgroup= delay= uid= branch-any branch-filter= weight transaction per-thread intr-regs? user-regs? running-time clockid= snapshot? proc-map-timeout= switch-events all-kernel all-user kernel-callchains user-callchains clang-path= clang-opt= vmlinux= buildid-all buildid-mmap aio? affinity= compression-level? mmap-flush= no-bpf-event overwrite timestamp-filename timestamp-boundary switch-output? switch-output-event= switch-max-files= dry-run tail-synthesize max-size= num-thread-synthesize= control= threads? off-cpu setup-filter= cpu= synth= debuginfod? aux-sample? kcore namespaces all-cgroups ldlat= type= ',
+)
+_PERF_TRACE = rest(
+    'e: o: p: t: u: a C: m: d: T i: F: f s S v D: G: h',
+    'event= expr= output= pid= tid= uid= all-cpus cpu= mmap-pages= duration= sched time input= filter= force summary with-summary verbose delay= cgroup= call-graph= min-stack= max-stack= no-inherit no-syscalls syscalls comm tool_stats errno-summary libtraceevent_print kernel-syscall-graph print-sample sort-events max-events= switch-on= switch-off= show-on-off-events failure pf= map-dump= filter-pids=',
+)
+
+
+def _coresched(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:
+    options = _CORESCHED.parse(name, words)
+    if not options.problem and options.rest and options.rest[0].value in {'new', 'get', 'copy'}:
+        words = [word for word in words if word is not options.rest[0]]
+    _CORESCHED_REST(search, name, words, situation, span)
+
+
+_CORESCHED = _grammar('s: d: t: v h V', 'source= dest= dest-type= verbose')
+_CORESCHED_REST = rest('s: d: t: v h V', 'source= dest= dest-type= verbose')
+
+# The sub-commands of git that run their words; code in its options is git's own, as an interpreter's is. A list of
+# allowed commands names git, which answers for it: only a denial counts.
+_GIT = _grammar(
+    'C: c: p P h v',
+    'exec-path? html-path man-path info-path paginate no-pager no-replace-objects no-lazy-fetch no-optional-locks no-advice bare git-dir= work-tree= namespace= super-prefix= config-env= literal-pathspecs glob-pathspecs noglob-pathspecs icase-pathspecs list-cmds= attr-source=',
+    lenient=True,
+)
+
+
+def _git(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    situation = replace(situation, functions=False, weak=True)
+    left = _GIT.parse(name, words).rest
+    verb, left = (left[0].value, left[1:]) if left else (None, [])
+    values = [word.value or '' for word in left]
+    if verb == 'submodule' and 'foreach' in values:
+        left = left[values.index('foreach') + 1 :]
+        while left and (left[0].value or '').startswith('-'):
+            left = left[1:]
+        if left:
+            search.code(_joined(left, span), situation, by=name)
+    elif verb == 'bisect' and values[:1] == ['run']:
+        left = left[2:] if values[1:2] == ['--'] else left[1:]
+        if left:
+            search.run(left, situation, span)
+
+
+def _option_code(
+    search: Search, name: str, words: Sequence[Word], situation: Situation, options: Sequence[str]
+) -> None:
+    """Judge the values of options that are shell code, glued on or the next word."""
+    for index, word in enumerate(words):
+        text = word.value or word.prefix()
+        for option in options:
+            if text == option:
+                for value in words[index + 1 : index + 2]:
+                    search.code(value, situation, by=name)
+            elif text.startswith(_glued(option)) and text != option:
+                search.code(word.without(len(_glued(option))), situation, by=name)
+
+
+def code_options(*options: str) -> Runs:
+    """A program with options whose values are shell code; only a denial of what that runs counts."""
+
+    def runs(
+        search: Search, name: str, words: list[Word], situation: Situation, span: Span
+    ) -> None:
+        inner = replace(situation, functions=False, weak=True)
+        _option_code(search, name, words, inner, options)
+
+    return runs
+
+
+def _ip(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    situation = replace(situation, functions=False)
+    values = [word.value or '' for word in words]
+    index, everywhere = 0, False
+    while index < len(words) and values[index].startswith('-'):
+        option = values[index].lstrip('-')
+        everywhere = everywhere or (bool(option) and 'all'.startswith(option))
+        takes = {'n', 'netns', 'f', 'family', 'l', 'loops', 'b', 'batch', 'rc', 'rcvbuf'}
+        index += 2 if option in takes or (len(option) > 1 and 'netns'.startswith(option)) else 1
+    verb, action = (*values[index : index + 2], '', '')[:2]
+    known = len(verb) > 2 and ('netns'.startswith(verb) or verb == 'vrf')  # as short as ip takes it
+    if not (known and action and 'exec'.startswith(action)):
+        return
+    left = words[index + 2 :]
+    if not everywhere:
+        if left and not left[0].one_field:
+            reason = f'The namespace of {name!r} may become several words; put it in quotes.'
+            _blind(search, name, reason, words, situation, span)
+            return
+        left = left[1:]
+    if left:
+        search.run(left, situation, span)
+
+
+_FD_EXECUTES = re.compile(r'-[HIiasgFLp0u1lqh]*[xX]|--exec(?:-batch)?(?:=|$)')
+
+
+def _fd(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    situation = replace(situation, functions=False)
+    index = 0
+    while index < len(words):
+        word = words[index]
+        index += 1
+        if word.value == '--':
+            return
+        found = _FD_EXECUTES.match(word.value or word.prefix())
+        if not found:
+            continue
+        first = word.without(found.end())
+        command = [first] if first.code else []
+        while index < len(words) and words[index].value != ';':
+            command.append(words[index])
+            index += 1
+        marks = re.compile(r'\{(?://?|\.|/\.|//)?\}')
+        path = Word('', (('X', ''),), span)
+        filled = [
+            Word(part.raw, (('X', ''),), part.span)
+            if marks.fullmatch(part.literal)
+            else Word(part.raw, (('q', marks.sub(UNKNOWN, part.code)),), part.span)
+            if marks.search(part.literal)
+            else part
+            for part in command
+        ]
+        if filled:
+            added = [] if any(marks.search(part.literal) for part in command) else [path]
+            search.run([*filled, *added], situation, span)
+
+
+def _entr(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    situation = replace(situation, functions=False)
+    options = _ENTR.parse(name, words)
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+    elif options.has('s') and options.rest:
+        search.code(options.rest[0], situation, by=name)
+    elif options.rest:
+        search.run(options.rest, situation, span)
+
+
+_ENTR = _grammar('a c d n p r s z x')
+
+
+def every_operand(
+    short: str = '',
+    long: str = '',
+    *,
+    code: Sequence[str] = (),
+    taken: dict[str, int] | None = None,
+) -> Runs:
+    """A program each of whose operands is shell code.
+
+    Args:
+        short: Its letters.
+        long: Its long options.
+        code: Options whose value is code too.
+        taken: Options with several values.
+    """
+    grammar = _grammar(short, long, permute=True)
+
+    def runs(
+        search: Search, name: str, words: list[Word], situation: Situation, span: Span
+    ) -> None:
+        situation = replace(situation, functions=False)
+        left: list[Word] = []
+        index = 0
+        while index < len(words):
+            count = (taken or {}).get(words[index].value or '', 0)
+            if not count:
+                left.append(words[index])
+            index += 1 + count
+        options = grammar.parse(name, left)
+        if options.problem:
+            _blind(search, name, options.problem, words, situation, span)
+            return
+        for value in (*options.values(*code), *options.rest):
+            search.code(value, situation, by=name)
+
+    return runs
+
+
+def _schedtool(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:
+    for index, word in enumerate(words):
+        if word.value == '-e' and words[index + 1 :]:
+            search.run(words[index + 1 :], replace(situation, functions=False), span)
+            return
+
+
 # Second tier: project runners. Only a denial of what they run counts: a list of allowed commands names the runner.
+
+
+def _glued(option: str) -> str:
+    return option + '=' if option.startswith('--') else option
 
 
 def runner(
@@ -1133,6 +1428,10 @@ def runner(
                 if words[index:]:
                     search.code(words[index], situation, by=name)
                 return
+            glued = next((key for key in code if text.startswith(_glued(key))), '')
+            if glued:
+                search.code(words[index - 1].without(len(_glued(glued))), situation, by=name)
+                return
             if text.startswith('-'):
                 index += text in takes
             elif not started:
@@ -1146,6 +1445,8 @@ def runner(
     return runs
 
 
+# What these take first is the name of something of their own.
+_FIRST_A_SUBCOMMAND = frozenset(('git', 'ip', 'perf', 'fd', 'fdfind', 'direnv'))
 _NICE = r'-{1,2}[+-]?\d+'
 _RUNS = rest()
 _STRACE = 'A: a: b: B: C: e: E: I: o: O: p: P: s: S: u: U: X: c d D f F h i k n N q Q r t T v V w x y z Y Z'
@@ -1262,8 +1563,87 @@ PROGRAMS: dict[str, Runs] = {
     'xargs': _xargs,
     'find': _find,
     'parallel': _parallel,
-    # Small ones.
-    **dict.fromkeys(('catchsegv', 'eatmydata', 'torsocks', 'torify', 'chronic', 'unbuffer', 'dumb-init', 'tini', 'fakeroot', 'rlwrap', 'proxychains', 'proxychains4', 'firejail', 'faketime', 'valgrind', 'cgexec', 'numactl', 'caffeinate'), rest(lenient=True)),
+    'sem': _parallel,
+    **dict.fromkeys(('fd', 'fdfind'), _fd),
+    'entr': _entr,
+    'watchexec': code_rest(
+        'e: w: W: i: f: F s: r c:: d: n p N E: o: v q 1 h V j:',
+        'exts= watch= watch-non-recursive= watch-file= ignore= ignore-file= filter= filter-file= signal= stop-signal= stop-timeout= timeout= restart clear? debounce= no-shell postpone notify env= on-busy-update= shell= delay-run= poll? no-vcs-ignore no-project-ignore no-global-ignore no-default-ignore no-discover-ignore ignore-nothing emit-events-to= only-emit-events print-events verbose quiet bell color= timings workdir= project-origin= fs-events= stdin-quit wrap-process= map-signal= socket= no-meta exit-on-error log-file?',
+    ),
+    'hyperfine': every_operand(
+        'w: m: M: r: s: p: c: C: S: N i u: n: h V',
+        'warmup= min-runs= max-runs= runs= setup= prepare= conclude= cleanup= reference= reference-name= shell= ignore-failure? style= sort= time-unit= export-asciidoc= export-csv= export-json= export-markdown= export-orgmode= show-output output= input= command-name= min-benchmarking-time=',
+        code=('s', 'p', 'c', 'C', 'setup', 'prepare', 'conclude', 'cleanup', 'reference'),
+        taken={'-P': 3, '--parameter-scan': 3, '-L': 2, '--parameter-list': 2, '-D': 1, '--parameter-step-size': 1},
+    ),
+    # Tracers, and programs that change when, where or as whom a command runs.
+    'perf': _perf,
+    'valgrind': rest(lenient=True),  # every value is glued on
+    'heaptrack': rest('o: r d h', 'output= record-only debug'),
+    'gtime': rest('f: o: a q v p V h', 'format= output= append quiet verbose portability'),
+    'choom': rest('n: p: h V', 'adjust= pid=', nothing=('p', 'pid')),
+    'capsh': _capsh,
+    'numactl': rest(
+        'a b B: i: w: C: c: N: m: P: p: l s H S: f: L: o: O: M: T: I: d D t u V: h v',
+        'all balancing interleave= weighted-interleave= cpunodebind= cpubind= physcpubind= membind= preferred= preferred-many= localalloc show hardware shm= file= length= offset= shmmode= shmid= dump dump-nodes touch huge strict verify verbose',
+    ),
+    'cgexec': rest('g: r b h', 'sticky'),
+    'uclampset': rest('m: M: a p: s R v h V', 'all-tasks pid= system reset-on-fork verbose max', nothing=('p', 'pid')),
+    'coresched': _coresched,
+    'schedtool': _schedtool,
+    'cpulimit': rest('l: p: e: P: c: i z v f m q k r b h S:', 'limit= pid= exe= path= cpu= include-children lazy verbose foreground monitor-forks quiet kill restore background', nothing=('p', 'e', 'P', 'pid', 'exe', 'path')),
+    'trickle': rest('h v V s d: u: w: t: l: n: L: N: P:'),
+    'gosu': rest(operands=1),
+    'su-exec': rest(operands=1),
+    'chpst': rest('v V P 0 1 2 3 4 5 u: U: b: e: d: o: p: f: c: r: t: m: /: C: n: l: L: s: a:'),
+    'softlimit': rest('a: c: d: f: l: m: o: p: r: s: t:'),
+    's6-softlimit': rest('h H a: c: d: f: l: m: o: p: r: s: t:'),
+    **dict.fromkeys(('setuidgid', 'envuidgid', 'envdir', 's6-setuidgid', 's6-envuidgid', 's6-envdir'), rest('i I f c: D: B u g n L: E: e t: ', operands=1)),
+    's6-applyuidgid': rest('z U u: g: G:'),
+    **dict.fromkeys(('setlock', 's6-setlock'), rest('n N x X r w d: t: e:', operands=1)),
+    's6-setsid': rest('s b f g d: i I q'),
+    's6-nice': rest('n: I i'),
+    's6-env': _env,
+    'pgrphack': _RUNS,
+    'fghack': _RUNS,
+    'execlineb': rest('q w W p P e s S: c:', code=('c',)),
+    **dict.fromkeys(('run-one', 'run-this-one', 'run-one-constantly', 'run-one-until-success', 'run-one-until-failure', 'keep-one-running'), _RUNS),
+    **dict.fromkeys(('tini', 'tini-static', 'docker-init'), rest('s p: v w g e: l h')),
+    'dumb-init': rest('r: c v h V', 'rewrite= single-child verbose'),
+    **dict.fromkeys(('fakeroot', 'fakeroot-ng', 'fakeroot-sysv', 'fakeroot-tcp'), rest('l: f: s: i: u b: h v p:', 'lib= faked= save-file= load-file= unknown-is-real fd-base=')),
+    'fakechroot': rest('s l: d: e: c: b: h v', 'use-system-libs lib= elfloader= environment= config-dir= bindir='),
+    'faketime': _faketime,
+    'proot': rest('r: b: m: q: w: v: V h k: 0 i: S: R: l L p n', 'rootfs= bind= mount= qemu= pwd= cwd= verbose= kernel-release= root-id change-id= kill-on-exit'),
+    'firejail': rest('c:', code=('c',), lenient=True),  # every long option has its value glued on
+    **dict.fromkeys(('proxychains', 'proxychains4', 'proxychains-ng'), rest('q f:')),
+    **dict.fromkeys(('torsocks', 'torify', 'tsocks', 'usewithtor'), rest('i d q v u: p: P: a: h', 'shell isolate debug quiet verbose port= user= pass= address=')),
+    'sshpass': rest('p: f: d: e:: v h V P:'),
+    'flatpak-spawn': rest('', 'host clear-env watch-bus expose-pids share-pids env= unset-env= directory= sandbox no-network latest-version forward-fd= sandbox-expose= sandbox-expose-ro= sandbox-flag= sandbox-expose-path= sandbox-expose-path-ro= verbose', lenient=True),
+    'chronic': rest('v e'),
+    'unbuffer': rest('p'),
+    'rlwrap': rest(
+        'a:: A:: b: c C: d: D: e: E f: F: g: h H: i I l: m:: M: n N o O: p:: P: q: r R s: S: t: U v w: W:: X z:',
+        'always-readline? ansi-colour-aware? break-chars= complete-filenames command-name= debug= history-no-dupes= extra-char-after-completion= history-format= forget-matching= file= histsize= history-filename= case-insensitive pass-sigint-as-sigterm logfile= multi-line? multi-line-ext= no-warnings no-children one-shot only-cook= prompt-colour? pre-given= quote-characters= remember renice substitute-prompt= set-term-name= mirror-arguments wait-before-prompt= polling? filter=',
+    ),
+    'caffeinate': rest('d i m s u t: w:'),
+    'catchsegv': _RUNS,
+    'eatmydata': _RUNS,
+    'ip': _ip,
+    'direnv': after(('exec',), rest(operands=1)),
+    # The names of GNU's programs where another system has its own.
+    'genv': _env,
+    'gnohup': _RUNS,
+    'gnice': rest('n:', 'adjustment=', number=_NICE),
+    'gtimeout': rest('s: k: v f p', 'signal= kill-after= foreground preserve-status verbose', operands=1),
+    'gstdbuf': rest('i: o: e:', 'input= output= error='),
+    'gchroot': rest('u: g: G: n', 'userspec= groups= skip-chdir', operands=1),
+    'gxargs': _xargs,
+    'gfind': _find,
+    # Sub-commands and options that hold code.
+    'git': _git,
+    'nodemon': code_options('-x', '--exec'),
+    'cargo-watch': code_options('-s', '--shell'),
+    'concurrently': every_operand('n: k g r p: s: i l: c: h', 'names= kill-others kill-others-on-fail group raw prefix= success= handle-input prefix-length= prefix-colors= no-color max-processes= timings restart-tries= restart-after='),
     'xvfb-run': rest('a e: f: h l n: p: s: w:', 'auto-servernum auto-display error-file= auth-file= listen-tcp server-num= xauth-protocol= server-args= wait='),
     # Project runners.
     'uv': runner('run', valued='--with --python -p --project --directory --extra --group --env-file --package --index --with-requirements --with-editable --only-group --no-group'),
@@ -1275,8 +1655,13 @@ PROGRAMS: dict[str, Runs] = {
     'rye': runner('run', valued='--pyproject'),
     'npx': runner(valued='-p --package -w --workspace --registry', code=('-c', '--call')),
     'bunx': runner(),
-    'npm': runner('exec', 'x', valued='-w --workspace --package --prefix -C --registry'),
+    'npm': runner('exec', 'x', valued='-w --workspace --package --prefix -C --registry', code=('-c', '--call')),
     'pnpm': runner('exec', 'dlx', valued='-C --dir --filter -F --package'),
+    **dict.fromkeys(('pyenv', 'rbenv', 'nodenv', 'asdf'), runner('exec')),
+    **dict.fromkeys(('aws-vault', 'op', 'doppler', 'infisical', 'chamber'), runner('exec', 'run', operand='tool', code=('--command',))),
+    **dict.fromkeys(('pixi', 'devbox'), runner('run', valued='-e --environment --manifest-path -c --config')),
+    'nix': runner('develop', 'shell', 'run', operand='other', code=('-c', '--command')),
+    'cross-env': rest(settings=True),
     'yarn': runner('exec', 'dlx', valued='--cwd -p --package'),
     'bundle': runner('exec', valued='--gemfile'),
     'conda': runner('run', valued='-n --name -p --prefix --cwd'),
