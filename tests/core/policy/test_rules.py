@@ -277,6 +277,7 @@ def test_a_line_of_many_options_is_read_once() -> None:
 
 SENTENCES = [
     ({'denied_commands': ('rm',)}, '/bin/rm x', "Command 'rm' is denied. '/bin/rm x' matches the entry 'rm' of denied_commands. All commands are allowed but 'rm'."),
+    ({'denied_commands': ('git push',)}, 'git -C $d log', "Command 'git' is denied. 'git -C $d log', whose arguments are not known before it runs, matches the entry 'git push' of denied_commands. All commands are allowed but 'git push'. Write its arguments plainly, and variables in quotes."),
     ({'allowed_commands': ('ls', 'git push')}, 'env x', "Command 'env' is not in the allowed list. 'env x' is not covered by allowed_commands. Allowed commands: 'ls', 'git push'."),
     ({'ask_commands': ('git push',)}, 'git push', "Command 'git' needs approval. 'git push' matches the entry 'git push' of ask_commands; a person decides whether it runs."),
 ]  # fmt: skip

@@ -506,9 +506,10 @@ class DeniedCommands:
                 if found is False or (self.unless is not None and self.unless.matched(call)):
                     continue
                 doubt = '' if found else ', whose arguments are not known before it runs,'
+                plainly = '' if found else ' Write its arguments plainly, and variables in quotes.'
                 reason = (
                     f'Command {call.name!r} is denied. {_excerpt(call.text)}{doubt}{_through(call)} matches the entry {entry.text!r} of '
-                    f'{self.name}. All commands are allowed but {_listed(entry.text for entry in self.entries)}.'
+                    f'{self.name}. All commands are allowed but {_listed(entry.text for entry in self.entries)}.{plainly}'
                 )
                 yield Verdict(Decision.DENY, reason, self.name, call.text, call.span)
                 break
