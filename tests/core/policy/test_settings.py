@@ -6,7 +6,7 @@ from anyshell.policy import DEFAULT_DENIED_COMMANDS, Decision, Policy
 
 ALLOWED = Policy.from_lists(
     allowed_commands=(
-        'ls', 'echo', 'let', 'read', 'printf', 'declare', 'local', 'unset', 'mapfile', 'test', 'export', 'git', 'wc',
+        'ls', 'wait', 'echo', 'let', 'read', 'printf', 'declare', 'local', 'unset', 'mapfile', 'test', 'export', 'git', 'wc',
     ),
 )  # fmt: skip
 DENIED = Policy.from_lists(denied_commands=DEFAULT_DENIED_COMMANDS, allow_interactive=True)
@@ -14,7 +14,7 @@ DENIED = Policy.from_lists(denied_commands=DEFAULT_DENIED_COMMANDS, allow_intera
 # With a list of allowed commands, PATH is not set.
 CHANGES_WHAT_RUNS = (
     # Arithmetic assigns, wherever it stands
-    '((PATH=1)); ls', '((PATH+=1)); ls', '((PATH<<=1)); ls', '((PATH |= 1)); ls', '((PATH++)); ls', '((++PATH)); ls', '((--PATH)); ls', '((PATH --)); ls', '(( a = PATH = 1 )); ls', '((x, PATH=1)); ls',
+    '((PATH=1)); ls', '((PATH+=1)); ls', '((PATH<<=1)); ls', '((PATH |= 1)); ls', '((PATH++)); ls', '((a ++PATH)); ls', 'wait -n -p PATH; ls', '((++PATH)); ls', '((--PATH)); ls', '((PATH --)); ls', '(( a = PATH = 1 )); ls', '((x, PATH=1)); ls',
     '(("PATH"=1)); ls', '((P\\ATH=1)); ls', '((PATH[0]=1)); ls', '((PATH[x[1]]=1)); ls', '((y[PATH=1])); ls', '(( x ? (PATH=1) : 0 )); ls', '((x=$((PATH=1)))); ls', '(($x=1)); ls', '((${p}ATH=1)); ls', '((PA$x=1)); ls', '((++$x)); ls',
     ': $((PATH=1)); ls', 'echo "$((PATH=1))"; ls', 'echo $[PATH=1]; ls', 'echo $[PATH++]; ls', 'x[PATH=1]=2; ls', 'x[PATH=1]+=2; ls', 'x=([PATH=1]=2); ls', 'echo ${x[PATH=1]}; ls', 'echo "${x[PATH=1]:-y}"; ls', 'echo ${x:PATH=1}; ls',
     'echo ${x:1:PATH=1}; ls', 'echo ${x:PATH++}; ls', '[[ PATH=1 -eq 1 ]]; ls', '[[ 1 -lt PATH=1 ]]; ls', "[[ 1 -eq 'x[PATH=1]' ]]; ls", "[[ -v 'x[PATH=1]' ]]; ls", "test -v 'x[PATH=1]'; ls", 'for ((PATH=1;;)); do ls; break; done',
@@ -41,7 +41,7 @@ RUNS_WHAT_IS_NOT_READ = (
     "n=BASH_CMDS; printf -v \"$n[ls]\" /bin/rm; ls x", "n='BASH_CMDS[ls]'; : ${!n:=/bin/rm}; ls x", "shopt -s expand_aliases; printf -v 'BASH_ALIASES[ls]' %s rm\nls x", "shopt -s expand_aliases; read 'BASH_ALIASES[ls]' <<< rm\nls x",
     'shopt -s expand_aliases; : ${BASH_ALIASES[ls]:=rm}\nls x', 'shopt -s expand_aliases; declare -n q=BASH_ALIASES; q[ls]=rm\nls x', 'mapfile BASH_CMDS <<< /bin/rm; ls x', 'readarray -t BASH_ALIASES <<< rm; ls x', "read PS4 <<< '$(rm x)'; set -x; :",
     'read -a BASH_ALIASES <<< rm; ls x', 'for BASH_CMDS[ls] in /bin/rm; do ls x; done', "for PS4 in '$(rm x)'; do set -x; :; done", "printf -v PS4 %s '$(rm x)'; set -x; :", "printf -v PS4 '$(rm x)'; set -x; :", "mapfile PS4 <<< '$(rm x)'; set -x; :",
-    "declare -n q=PS4; q='$(rm x)'; set -x; :", ": ${PS4:='$(rm x)'}; set -x; :", '((BASH_CMDS[ls]=1)); ls x', "printf -v BASH_ENV f; export BASH_ENV; bash -c :", "x='$(rm x)'; PS4=$x; set -x; :", "x='$(rm x)'; export PS4=\"$x\"; set -x; :",
+    "declare -n q=PS4; q='$(rm x)'; set -x; :", ": ${PS4:='$(rm x)'}; set -x; :", '((BASH_CMDS[ls]=1)); ls x', "wait -n -p 'BASH_CMDS[ls]'; ls", "PS4=$(echo '$(rm x)'); set -x; :", "printf -v BASH_ENV f; export BASH_ENV; bash -c :", "x='$(rm x)'; PS4=$x; set -x; :", "x='$(rm x)'; export PS4=\"$x\"; set -x; :",
 )  # fmt: skip
 
 # None of these sets one of them, or it holds no code.

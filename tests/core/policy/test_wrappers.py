@@ -66,7 +66,7 @@ RUNS = (
     "nodemon --exec '@'", "nodemon -x '@' f", "cargo-watch -s '@'", "concurrently 'ls y' '@'", "concurrently -n a,b '@'", 'cross-env A=1 @',
     # Shells
     "sh -c '@'", "bash -c '@'", "bash -xec '@' a b", "bash -o pipefail -c '@'", "bash -eo pipefail -c '@'", "bash -O extglob +x -c '@'", "bash --norc -c '@'", "bash -norc -c '@'",
-    "fish -c '@'", "fish --command='@'", "fish --command '@'", "fish -C '@' s", "fish --init-command='@' -c ls",
+    "fish -c '@'", "fish -c'@'", "fish -ic '@'", "fish -o f --command '@' a", 'fd -x=@', "fish --command='@'", "fish --command '@'", "fish -C '@' s", "fish --init-command='@' -c ls",
     "bash --rcfile f -c '@'", "bash --init-file f -c '@'", "bash -c -- '@'", "bash -c -e '@'", "dash -c '@'", "ksh -c '@'", "zsh -c '@'", "/bin/sh -c '@'", "bash <<< '@'", "bash -s a <<< '@'",
     "bash - <<< '@'", "bash /dev/stdin <<< '@'", "bash /proc/self/fd/0 <<< '@'", ". /dev/stdin <<< '@'", "source /dev/fd/0 <<< '@'", "sh <<'E'\n@\nE", "sh -s <<E\n@\nE", "exec bash <<< '@'",
     "{ bash; } <<< '@'", "f() { bash; }; f <<< '@'", "env bash <<< '@'", "sudo -s <<< '@'", "at now <<< '@'", 'sh -c "sh -c \'@\'"', "sh -c 'eval \"@\"'",

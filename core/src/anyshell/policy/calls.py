@@ -436,6 +436,7 @@ class Search:
                 if item.name in names and item.value
             ]
             hidden = hidden or any('$(' in part or '`' in part for part in texts)
+        hidden = hidden or (name == 'PS4' and bool(value.substitutions))
         if name in {'PS4', 'BASH_ENV', 'ENV'} and (
             hidden or (value.reads_process and name != 'PS4')
         ):

@@ -174,7 +174,7 @@ def arithmetic_names(parts: Sequence[Part]) -> list[str]:
         elif piece in {'++', '--'}:
             if last is not None:
                 names.append(last)
-            before, last = last is None, None
+            before, last = True, None
         else:
             if piece[-1] == '=' and piece not in _COMPARISONS and last is not None:
                 names.append(last)

@@ -367,6 +367,7 @@ def _env(search: Search, name: str, words: list[Word], situation: Situation, spa
 
 _EXEC = _grammar('c l a:')
 _COMMAND = _grammar('p v V')
+_WAIT = _grammar('f n p:')
 _READ = _grammar('a: d: e E i: n: N: p: r s t: u:')
 _MAPFILE = _grammar('d: n: O: s: t u: C: c:')
 _COMPLETE = _grammar('a b c d e f g j k s u v p r D E I o: A: G: W: F: C: X: P: S:')
@@ -529,6 +530,7 @@ def _printf(search: Search, name: str, words: list[Word], situation: Situation, 
 
 def _wait(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     search.hidden(words, situation)
+    _set_names(search, _WAIT.parse(name, words).values('p'), situation)
 
 
 def _getopts(
@@ -583,7 +585,10 @@ def _declare(
 
 # Shells and sourced files
 
-_FISH_CODE = ('--c', '--init-c', '-C')
+_FISH = _grammar(
+    'c: C: d: D: f: i l n N o: P p: v h',
+    'command= init-command= debug= debug-output= debug-stack-frames= features= interactive login no-execute no-config profile= profile-startup= private print-rusage-self print-debug-categories',
+)
 _POSIX_SHELLS = frozenset(('sh', 'dash', 'ash', 'hush', 'posh'))
 _SHELL_FILES = {'rcfile', 'init-file'}
 _SHELL_LONG = frozenset((
@@ -596,7 +601,7 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
     """Judge what a shell runs: the code of `-c`, a script, or what it reads."""
     situation = replace(situation, functions=False)
     grammar: Shell = 'sh' if name in _POSIX_SHELLS else 'bash'
-    command = reads = syntax_only = given = False
+    command = reads = syntax_only = False
     index = 0
     while index < len(words):
         word = words[index]
@@ -630,15 +635,6 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
             break
         index += 1  # also for a lone `+`, which bash and dash pass over
         long = text.lstrip('-')
-        if name == 'fish' and text.startswith(_FISH_CODE):
-            if '=' in text:
-                search.code(word.without(text.index('=') + 1), situation, by=name, shell=grammar)
-            elif words[index:]:
-                search.code(words[index], situation, by=name, shell=grammar)
-                index += 1
-            reads = reads and not text.startswith('--c')
-            given = given or text.startswith('--c')
-            continue
         if text.startswith('--') or long in _SHELL_LONG:
             if long in {'help', 'version'}:
                 return
@@ -673,7 +669,7 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
                     return
                 index += 1
     operands = words[index:]
-    if syntax_only or given:
+    if syntax_only:
         return
     if command:
         if not operands:
@@ -698,6 +694,20 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
         if operands[0].value is None and not operands[0].prefix() and operands[1:]:
             # `bash "$x" code`: should the value be `-c`, the next word is code.
             search.code(operands[1], replace(situation, weak=True), by=name, shell=grammar)
+
+
+def _fish(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    situation = replace(situation, functions=False)
+    options = _FISH.parse(name, words)
+    if options.has('n', 'no-execute', 'help', 'version', 'v', 'h'):
+        return
+    for value in options.values('c', 'command', 'C', 'init-command'):
+        search.code(value, situation, by=name, shell='bash')
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+    elif not options.has('c', 'command'):
+        # The script and its arguments are as another shell has them.
+        shell(search, name, [static('--', span), *options.rest], situation, span)
 
 
 def _script(
@@ -1296,7 +1306,7 @@ def _ip(search: Search, name: str, words: list[Word], situation: Situation, span
         search.run(left, situation, span)
 
 
-_FD_EXECUTES = re.compile(r'-[HIiasgFLp0u1lqh]*[xX]|--exec(?:-batch)?(?:=|$)')
+_FD_EXECUTES = re.compile(r'-[HIiasgFLp0u1lqh]*[xX]=?|--exec(?:-batch)?(?:=|$)')
 
 
 def _fd(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -1482,9 +1492,10 @@ PROGRAMS: dict[str, Runs] = {
     'readonly': _declare,
     # Shells.
     **dict.fromkeys(
-        ('sh', 'bash', 'dash', 'ash', 'zsh', 'ksh', 'ksh93', 'mksh', 'lksh', 'rbash', 'yash', 'posh', 'hush', 'fish', 'csh', 'tcsh'),
+        ('sh', 'bash', 'dash', 'ash', 'zsh', 'ksh', 'ksh93', 'mksh', 'lksh', 'rbash', 'yash', 'posh', 'hush', 'csh', 'tcsh'),
         shell,
     ),
+    'fish': _fish,
     'at': _stdin_code,
     'batch': _stdin_code,
     # Programs that change how a command runs.
