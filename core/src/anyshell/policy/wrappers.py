@@ -1401,6 +1401,15 @@ def _schedtool(
             return
 
 
+def _runcon(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    # A whole context stands before the command, unless options give its parts.
+    whole = not _RUNCON.parse(name, words).has('c', 't', 'u', 'r', 'l', *_RUNCON.long)
+    rest(_RUNCON.short, _RUNCON.names, operands=int(whole))(search, name, words, situation, span)
+
+
+_RUNCON = _grammar('c t: u: r: l:', 'compute type= user= role= range=')
+
+
 # Second tier: project runners. Only a denial of what they run counts: a list of allowed commands names the runner.
 
 
@@ -1456,7 +1465,7 @@ def runner(
 
 
 # What these take first is the name of something of their own.
-_FIRST_A_SUBCOMMAND = frozenset(('git', 'ip', 'perf', 'fd', 'fdfind', 'direnv'))
+_FIRST_A_SUBCOMMAND = frozenset(('git', 'ip', 'perf', 'fd', 'fdfind', 'direnv', 'rustup', 'rr'))
 _NICE = r'-{1,2}[+-]?\d+'
 _RUNS = rest()
 _STRACE = 'A: a: b: B: C: e: E: I: o: O: p: P: s: S: u: U: X: c d D f F h i k n N q Q r t T v V w x y z Y Z'
@@ -1602,6 +1611,16 @@ PROGRAMS: dict[str, Runs] = {
     'uclampset': rest('m: M: a p: s R v h V', 'all-tasks pid= system reset-on-fork verbose max', nothing=('p', 'pid')),
     'coresched': _coresched,
     'schedtool': _schedtool,
+    'runcon': _runcon,
+    'aa-exec': rest('p: n: i d v h', 'profile= namespace= immediate debug verbose'),
+    'rr': after(('record',), rest('n c: p: s: o: v: i: t: h u w', 'output-trace-dir= num-cpu-ticks= print-trace-dir= chaos no-syscall-buffer env= wait')),
+    'ifne': rest('n'),
+    'pee': every_operand('', 'ignore-sigpipe no-ignore-sigpipe ignore-write-errors no-ignore-write-errors'),
+    'logsave': rest('a s v', operands=1),
+    'nq': rest('a c q t: w'),
+    'daemonize': rest('a c: e: o: p: u: l: E: v'),
+    'with-contenv': _RUNS,
+    **dict.fromkeys(('ccache', 'sccache', 'distcc'), rest('F: M: o: k: d: X: x: p', 'max-files= max-size= set-config= get-config= config-path= dir= trim-dir=', lenient=True)),
     'cpulimit': rest('l: p: e: P: c: i z v f m q k r b h S:', 'limit= pid= exe= path= cpu= include-children lazy verbose foreground monitor-forks quiet kill restore background', nothing=('p', 'e', 'P', 'pid', 'exe', 'path')),
     'trickle': rest('h v V s d: u: w: t: l: n: L: N: P:'),
     'gosu': rest(operands=1),
@@ -1640,6 +1659,7 @@ PROGRAMS: dict[str, Runs] = {
     'catchsegv': _RUNS,
     'eatmydata': _RUNS,
     'ip': _ip,
+    'rustup': after(('run',), rest('', 'install', operands=1)),
     'direnv': after(('exec',), rest(operands=1)),
     # The names of GNU's programs where another system has its own.
     'genv': _env,
@@ -1672,6 +1692,8 @@ PROGRAMS: dict[str, Runs] = {
     **dict.fromkeys(('aws-vault', 'op', 'doppler', 'infisical', 'chamber'), runner('exec', 'run', operand='tool', code=('--command',))),
     **dict.fromkeys(('pixi', 'devbox'), runner('run', valued='-e --environment --manifest-path -c --config')),
     'nix': runner('develop', 'shell', 'run', operand='other', code=('-c', '--command')),
+    **dict.fromkeys(('mpirun', 'mpiexec', 'orterun'), runner(valued='-n -np -c -H -host --host -hostfile --hostfile -machinefile -x --map-by --bind-to -N -ppn -wdir --wdir')),
+    'srun': runner(valued='-n --ntasks -N --nodes -c --cpus-per-task -p --partition -t --time -A --account -J --job-name -w --nodelist -o --output -e --error -i --input -D --chdir --mem -G --gpus --gres -q --qos -x'),
     'cross-env': rest(settings=True),
     'yarn': runner('exec', 'dlx', valued='--cwd -p --package'),
     'bundle': runner('exec', valued='--gemfile'),
