@@ -77,6 +77,7 @@ class Watcher:
         self.pumps: dict[int, Pump] = {}
         self.keys: dict[str, list[int]] = {}
         self.owners: dict[int, str] = {}
+        self.dropped: dict[int, str] = {}
         self.far: dict[str, list[str]] = {}
         self.text = b''
         self.descriptors: list[int] = []
@@ -115,6 +116,9 @@ class Watcher:
             # One command's log is not worth all the others: a watcher that ends takes them with it.
             with contextlib.suppress(OSError, LookupError):
                 getattr(self, f'do_{name}')(*arguments)
+        if self.dropped:  # all that were named by now at once: each takes a moment of waiting
+            dropped, self.dropped = self.dropped, {}
+            self.end(dropped)
         return True
 
     def do_own(self, owner: int, directory: str) -> None:
@@ -125,7 +129,7 @@ class Watcher:
 
     def do_end(self, owner: int) -> None:
         """An owner was dropped without being closed: end what it started."""
-        self.end({owner: self.owners.pop(owner, '')})
+        self.dropped[owner] = self.owners.pop(owner, '')
 
     def do_far(self, key: str, argv: list[str]) -> None:
         self.far[key] = argv
@@ -209,7 +213,10 @@ class Watcher:
                 remove_tree(directory)
 
     def finish(self) -> None:
-        """The owner has gone."""
+        """The owner has gone; what it said last counts."""
+        self.control.settimeout(0)
+        while self.receive():
+            pass
         self.control.close()
         far = [os.posix_spawn(argv[0], argv, os.environ) for argv in self.far.values()]
         self.end(self.owners)
