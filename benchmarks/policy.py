@@ -16,6 +16,11 @@ CORPUS = Path(__file__).parent.parent / 'tests' / 'core' / 'policy' / 'corpus.js
 LONG = (
     'for f in $(git ls-files | grep x); do echo "== $f" && wc -l "$f" > out.txt || exit 1; done\n'
 )
+# What cost the most for its length, or once did.
+WORST = (
+    'a;', '`', '`a`', '"`a`"', 'a|', 'f(){ g;};f;', 'f()(a);', 'X=1 $X/a;', 'a[', 'echo {1..4000};', 'echo $(a);',
+    "alias a='b';a x;", 'env A=b c;', 'case x in a) b;; esac;', '((a) ); ',
+)  # fmt: skip
 
 
 def seconds(policy: Policy, command: str, *, repeat: int = 5) -> float:
@@ -44,6 +49,13 @@ def main() -> None:
         print(f'{size} bytes of loops: {seconds(policy, LONG * (size // len(LONG))) * 1e3:.1f} ms')
     document = "cat > f <<'EOF'\n" + 'x = "rm $(rm)"\n' * 6_600 + 'EOF\n'
     print(f'{len(document)} bytes of a here-document: {seconds(policy, document) * 1e3:.1f} ms')
+    for unit in WORST:
+        times = [
+            seconds(policy, unit * (size // len(unit)), repeat=2) for size in (50_000, 100_000)
+        ]
+        print(
+            f'100,000 bytes of {unit!r}: {times[1] * 1e3:.0f} ms, {times[1] / times[0]:.1f} times those of half'
+        )
     for title, command in (('10,000 nested parentheses', '( ' * 10_000), ('1 MB', 'a' * 1_000_000)):
         print(f'{title}: {seconds(policy, command) * 1e3:.1f} ms')
 

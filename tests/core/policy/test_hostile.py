@@ -1,11 +1,12 @@
 """A verdict on any text, soon: the policy never raises, never hangs and reads in linear time.
 
-Times are those of the processor, so that a busy machine fails no test.
+How work grows is told by a count of calls. Times are those of the processor, so that a busy machine fails no test.
 """
 
 import sys
 import threading
 import time
+from types import FrameType
 
 import pytest
 from hypothesis import given, settings
@@ -112,6 +113,121 @@ def test_time_grows_with_the_length_and_no_faster() -> None:
         times.append(best)
 
     assert times[1] < 25 * times[0]
+
+
+# What is repeated, and what stands around it: each construct of the grammar, closed and open.
+REPEATED: dict[str, tuple[str, str, str]] = {
+    'commands': ('', 'a; ', ''),
+    'operators': ('', 'a;b&&c||d|e&', ''),
+    'words': ('echo ', 'abc ', ''),
+    'single quotes': ('', "'a' ", ''),
+    'double quotes': ('', '"$a"', ''),
+    'open double quotes': ('', '"$(', ''),
+    'ANSI-C quotes': ("$'", "\\'", "'"),
+    'backslashes': ('', '\\a', ''),
+    'here-documents': ('', 'cat <<E\n$x\nE\n', ''),
+    'here-documents of a line': ('cat', ' <<E', '\n'),
+    'an open here-document': ('cat <<E\n', '`a`\n', ''),
+    'arithmetic': ('', '$((1+2)) ', ''),
+    'arithmetic that is commands': ('', '((a) ); ', ''),
+    'open arithmetic': ('', '$((1) ', ''),
+    'old arithmetic': ('', '$[1] ', ''),
+    'expansions': ('', '${a:-b} ', ''),
+    'open expansions': ('', '${a[', ''),
+    'tests': ('', '[[ a = b* ]]; ', ''),
+    'a long test': ('[[ a', ' && b', ' ]]'),
+    'a pattern': ('[[ a == ', '(a|b)*', ' ]]'),
+    'cases': ('', 'case x in a|b) c;; esac; ', ''),
+    'a long case': ('case x in ', 'a) b;; ', 'esac'),
+    'loops': ('', 'for i in a b; do $i; done; ', ''),
+    'arithmetic loops': ('', 'for ((;;)); do a; done; ', ''),
+    'conditions': ('', 'if a; then b; fi; ', ''),
+    'a long condition': ('if a; then b; ', 'elif c; then d; ', 'fi'),
+    'functions': ('', 'f(){ g;};', ''),
+    'functions that are called': ('', 'f(){ g;};f;', ''),
+    'functions that read': ('', 'f(){ g;};a|f;', ''),
+    'functions with a keyword': ('', 'function f { g;};', ''),
+    'aliases': ('', "alias a='b c';a x;", ''),
+    'arrays': ('', 'a=(b c);', ''),
+    'a long array': ('a=(', '[1]=$x ', ')'),
+    'subscripts': ('', 'a[1]=2 ', ''),
+    'open subscripts': ('', 'a[', ''),
+    'brackets': ('echo ', '[', ''),
+    'braces': ('', 'echo {a,b}; ', ''),
+    'braces that grow': ('', 'echo {1..900}; ', ''),
+    'open braces': ('echo ', '{a,', ''),
+    'redirections': ('a', ' 2>&1 >b', ''),
+    'comments': ('', 'a # b\n', ''),
+    'continuations': ('', 'a\\\n b;', ''),
+    'coprocesses': ('', 'coproc a <(b);', ''),
+    'process substitutions': ('', 'a <(b) >(c);', ''),
+    'substitutions': ('', 'echo $(a);', ''),
+    'open substitutions': ('', '$(a ', ''),
+    'back-ticks': ('', '`a` ', ''),
+    'empty back-ticks': ('', '`', ''),
+    'back-ticks with backslashes': ('`', '\\\\', '`'),
+    'back-ticks in a comment': ('', '# `\n', ''),
+    'substitutions that are timed': ('', '$(time ! a);', ''),
+    'assignments': ('', 'a=b;', ''),
+    'folders in variables': ('', 'X=1;$X/a;', ''),
+    'folders in variables of one command': ('', 'X=1 $X/a;', ''),
+    'code': ('', "eval 'a;b';", ''),
+    'groups': ('', '{ a;};', ''),
+    'pipes into shells': ('', 'echo a|sh;', ''),
+    'continued names': ('$', 'a\\\n', ''),
+}
+
+
+def _calls(shell: str, text: str) -> int:
+    count = 0
+
+    def called(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in {'call', 'c_call'}
+
+    before = sys.getprofile()
+    sys.setprofile(called)
+    try:
+        POLICIES[shell].check(text)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize('shell', ['bash', 'sh'])
+@pytest.mark.parametrize(('before', 'unit', 'after'), REPEATED.values(), ids=REPEATED.keys())
+def test_twice_the_length_is_twice_the_work(before: str, unit: str, after: str, shell: str) -> None:
+    short, long = (
+        _calls(shell, before + unit * (size // len(unit)) + after) for size in (4_000, 8_000)
+    )
+
+    assert long <= 2.6 * short + 100
+
+
+@pytest.mark.parametrize(
+    ('opening', 'closing'),
+    [
+        ('$[', ']'),
+        ('coproc <(', ')'),
+        ('coproc ${x:-<(', ')}'),
+        ('cat <(time ! cat ', ')'),
+        ('$[ "${x:-', '}" ]'),
+        ('((', ') ; )'),
+    ],
+)
+def test_a_level_more_does_not_double_the_work(opening: str, closing: str) -> None:
+    few, more = (_calls('bash', opening * n + 'a' + closing * n) for n in (6, 12))
+
+    assert more <= 5 * few
+
+
+def test_many_braces_are_expanded_up_to_a_limit() -> None:
+    policy = POLICIES['bash']
+
+    assert policy.check('{echo,-n}; ' * 100 + '{rm,x}').rule == 'denied_commands'
+    assert policy.check('echo {1..4000}; ' * 100 + '{rm,x}').decision is Decision.DENY
+    assert policy.check('echo {1..4000}; ' * 100 + 'rm x').rule == 'denied_commands'
+    assert _calls('bash', 'echo ' + '{1..4000} ' * 1000) < 3_000_000
 
 
 def test_a_caller_deep_in_its_stack_gets_a_verdict() -> None:

@@ -34,6 +34,8 @@ Input = Literal['empty', 'file', 'unknown'] | Word
 # Code in code is read once more at each level: how deep, and how much of it in all.
 _MAX_CODE_DEPTH = 14
 _MAX_CODE = MAX_BYTES // 2
+# How many characters all words with braces may become.
+_MAX_EXPANDED = 4 * MAX_BYTES
 _PATTERN = re.compile(r'[*?{\[]')
 _STDIN = re.compile(
     r'/dev/stdin|/dev/fd/0+|/proc/(?:self|thread-self|\$\$)/fd/0+|/proc/\d+/fd/0+|-'
@@ -155,9 +157,16 @@ class Search:
         self.removes_functions = False
         self.redirected = False
         self.integers = False
+        # The commands in `functions`, by identity: to compare each with all others would take too long.
+        self._defined: set[int] = set()
         self._calling: set[tuple[str, bool]] = set()
         self._read: set[tuple[str, Shell]] = set()
         self._nested = 0
+        self._expanded = 0
+        self._splitting = 'IFS' in text
+        # The variables that the first so many settings give a value with blanks.
+        self._blank: set[str] = set()
+        self._settings_seen = 0
 
     def line(self, command: str, stdin: Input) -> None:
         """Walk the line itself."""
@@ -274,7 +283,9 @@ class Search:
                 and not command.redirects
             ):
                 start, bodies, _ = self.functions.get(command.name, (command.span[0], [], True))
-                self.functions[command.name] = (start, [*bodies, command], True)
+                bodies.append(command)
+                self._defined.add(id(command))
+                self.functions[command.name] = (start, bodies, True)
 
     def compound(self, command: Compound, situation: Situation) -> None:  # noqa: C901  # each kind of command is a case
         """Walk a compound command."""
@@ -285,8 +296,10 @@ class Search:
             known = self.functions.get(command.name)
             if known is None:
                 self.functions[command.name] = (command.span[0], [command], False)
-            elif command not in known[1]:
+                self._defined.add(id(command))
+            elif id(command) not in self._defined:
                 known[1].append(command)
+                self._defined.add(id(command))
             inner = replace(inner, certain=False)
         elif command.kind == 'coproc':
             inner = replace(inner, stdin='unknown', certain=False)
@@ -364,7 +377,7 @@ class Search:
         words = [
             part
             for word in command.words
-            for part in (fields(word) if situation.shell == 'bash' else (word,))
+            for part in (self._fields(word) if situation.shell == 'bash' else (word,))
         ]
         if not words:
             return
@@ -372,6 +385,18 @@ class Search:
         if command.redirects and words[0].value == 'exec' and len(words) == 1:
             self.redirected = True
         self.run(words, here, command.span)
+
+    def _fields(self, word: Word) -> Sequence[Word]:
+        """The word after brace expansion, as long as the braces of the line stand for so much text and no more."""
+        if word.value is not None or not word.braces:
+            return (word,)
+        if self._expanded > _MAX_EXPANDED:
+            return (unknown(word.span, word.raw),)
+        found, tried = fields(word)
+        self._expanded += tried * len(word.raw)
+        if self._expanded > _MAX_EXPANDED:
+            return (unknown(word.span, word.raw),)
+        return found
 
     def assignment(self, assignment: Assignment, situation: Situation) -> None:
         """Record a variable that is set, and judge values that the shell runs later."""
@@ -525,10 +550,15 @@ class Search:
     def splits(self, word: Word) -> bool:
         """Whether a `$x` in the word may become several words, since the line gives it a value with blanks."""
         names = {text for kind, text in word.parts if kind == 'v'}
-        if names and 'IFS' in self.text:
-            return True
-        values = [item.value for item in self.findings.settings if item.name in names]
-        return any(value is not None and re.search(r'\s', value.literal) for value in values)
+        if not names or self._splitting:
+            return bool(names)
+        settings = self.findings.settings
+        for index in range(self._settings_seen, len(settings)):
+            item = settings[index]
+            if item.value is not None and re.search(r'\s', item.value.literal):
+                self._blank.add(item.name)
+        self._settings_seen = len(settings)
+        return not names.isdisjoint(self._blank)
 
     def _text(self, words: Sequence[Word], situation: Situation, span: Span) -> str:
         """The command as it is written: its place in the line, or the words when it stands in other code."""

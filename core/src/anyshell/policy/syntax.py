@@ -63,9 +63,10 @@ class Redirect:
 class Simple:
     """A simple command."""
 
+    # Most have none of the latter two: no list is made for them, since long lines are slow by their number of objects.
     words: list[Word]
-    assignments: list[Assignment]
-    redirects: list[Redirect]
+    assignments: list[Assignment] | tuple[()]
+    redirects: list[Redirect] | tuple[()]
     span: Span
 
 
@@ -90,7 +91,7 @@ class Pipeline:
     """Commands joined by pipes, with the keywords in front of them."""
 
     commands: list[Command]
-    keywords: list[str]
+    keywords: list[str] | tuple[()]
 
 
 @dataclass(slots=True)
@@ -143,6 +144,18 @@ class _HereDocument:
     strip: bool
 
 
+@dataclass(slots=True)
+class _Read:
+    """A substitution that was read once: text that is read twice, as in `((…))`, must not be read 2 ** depth times."""
+
+    kind: str
+    end: int
+    found: list[Substitution]
+    operators: list[tuple[str, Span]]
+    hidden: list[tuple[str, Span]]
+    assigned: list[tuple[str, Span]]
+
+
 class Reader:
     """Reads `text[start:end]`.
 
@@ -183,7 +196,7 @@ class Reader:
         self.closer = ''
         self.strict = False
         self.opening = -1
-        self.memo: dict[int, tuple[bool, int, list[Substitution]]] = {}
+        self.memo: dict[int, _Read] = {}
         # What runs code that no one can see here, and the variables that expansions set.
         self.hidden: list[tuple[str, Span]] = []
         self.assigned: list[tuple[str, Span]] = []
@@ -206,6 +219,39 @@ class Reader:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise self.fail('it is nested too deeply')
+
+    # What is read twice
+
+    def _mark(self) -> tuple[int, int, int]:
+        return len(self.operators), len(self.hidden), len(self.assigned)
+
+    def _forget(self, mark: tuple[int, int, int]) -> None:
+        """Drop what was noted since `mark`: the same text is read again."""
+        del self.operators[mark[0] :], self.hidden[mark[1] :], self.assigned[mark[2] :]
+
+    def _keep(
+        self, start: int, kind: str, found: list[Substitution], mark: tuple[int, int, int]
+    ) -> None:
+        self.memo[start] = _Read(
+            kind,
+            self.at,
+            found,
+            self.operators[mark[0] :],
+            self.hidden[mark[1] :],
+            self.assigned[mark[2] :],
+        )
+
+    def _known(self, start: int, subs: list[Substitution]) -> str | None:
+        """The kind of the substitution at `start` if it was read before; moves behind it."""
+        known = self.memo.get(start)
+        if known is None:
+            return None
+        self.at = known.end
+        self.operators += known.operators
+        self.hidden += known.hidden
+        self.assigned += known.assigned
+        subs += known.found
+        return known.kind
 
     # Characters
 
@@ -462,8 +508,10 @@ class Reader:
     def _backtick(self, parts: list[Part], subs: list[Substitution], *, double: bool) -> None:
         start = self.at
         text, end, at = self.text, self.end, start + 1
+        close = 0
         while True:
-            close = text.find('`', at, end)
+            if close < at:
+                close = text.find('`', at, end)
             if close < 0:
                 raise self.fail('a back-tick is never closed', start)
             escape = text.find('\\', at, close)
@@ -512,11 +560,15 @@ class Reader:
         start = self.at
         if not self.bash:
             raise self.fail(f'`{char}(` {_BASH_ONLY}')
+        if self._known(start, subs) is not None:
+            return
+        mark = self._mark()
         self.at = self._skip(start + 1) + 1
         self._operator(f'{char}(', start)
-        subs.append(
-            Substitution(f'{char}(', self._until_parenthesis(start), self.place(start, self.at))
-        )
+        commands = self._until_parenthesis(start)
+        found = Substitution(f'{char}(', commands, self.place(start, self.at))
+        subs.append(found)
+        self._keep(start, 'p', [found], mark)
 
     def _until_parenthesis(self, start: int) -> Sequence:
         """Read commands up to the `)` of a substitution."""
@@ -549,11 +601,16 @@ class Reader:
         elif char == '[':
             if not self.bash:
                 raise self.fail(f'`$[` {_BASH_ONLY}')
-            self.at = at + 1
-            inner: list[Part] = []
-            self._group(inner, subs, ']', '[', what='the arithmetic')
-            self._no_hidden_code(inner, start)
             parts.append(('n', ''))
+            if self._known(start, subs) is None:
+                mark = self._mark()
+                self.at = at + 1
+                inner: list[Part] = []
+                found: list[Substitution] = []
+                self._group(inner, found, ']', '[', what='the arithmetic')
+                self._no_hidden_code(inner, start)
+                self._keep(start, 'n', found, mark)
+                subs += found
         elif char == "'" and not quoted:
             if not self.bash:
                 raise self.fail(f"`$'` {_BASH_ONLY}")
@@ -598,8 +655,10 @@ class Reader:
             close = self.text.find("'", close, self.end)
             if close < 0:
                 raise self.fail("a $' is never closed", start)
-            escapes = len(self.text[at + 1 : close]) - len(self.text[at + 1 : close].rstrip('\\'))
-            if not escapes % 2:
+            before = close
+            while self.text[before - 1] == '\\':
+                before -= 1
+            if not (close - before) % 2:
                 break
             close += 1
         parts.append(('q', ansi_c(self.text[at + 1 : close])))
@@ -608,12 +667,11 @@ class Reader:
     def _dollar_parenthesis(
         self, start: int, at: int, parts: list[Part], subs: list[Substitution], *, quoted: bool
     ) -> None:
-        known = self.memo.get(start)
+        known = self._known(start, subs)
         if known is not None:
-            kind, self.at, found = known
-            parts.append((('X' if quoted else 'x') if kind else 'n', ''))
-            subs += found
+            parts.append(('n' if known == 'n' else 'X' if quoted else 'x', ''))
             return
+        mark = self._mark()
         found = list[Substitution]()
         second = self._skip(at + 1)
         arithmetic = False
@@ -624,10 +682,12 @@ class Reader:
                 self._no_hidden_code(inner, start)
                 parts.append(('n', ''))
             else:
+                self._forget(mark)
                 # `$((a); b)`: not arithmetic, so bash takes the same text, up to the same `)`, as commands.
                 if self.bash:
                     self.at = at + 1
                     self._raw(')', '(', what='the substitution')
+                    self._forget(mark)
                     close = self.at
                     self._deeper()
                     inside = self.text[at + 1 : close - 1]
@@ -652,8 +712,7 @@ class Reader:
         if not arithmetic:
             parts.append(('X' if quoted else 'x', ''))
             self.operators.append(('$(', self.place(start, self.at)))
-        # Text that is read twice, as in `((…))`, must not be read 2 ** depth times.
-        self.memo[start] = (not arithmetic, self.at, found)
+        self._keep(start, 'n' if arithmetic else 'x', found, mark)
         subs += found
 
     def _arithmetic_end(
@@ -758,8 +817,9 @@ class Reader:
         if not self.bash:
             self.scan(parts, subs, close, opener, what=what)
             return
-        begin = self.at
+        begin, mark = self.at, self._mark()
         self._raw(close, opener, what=what, arithmetic=what != 'the pattern')
+        self._forget(mark)
         if '$' not in (inside := self.text[begin : self.at - 1]) and '`' not in inside:
             reader = self._inside(begin, self.at - 1)
             reader.scan(parts, subs, '', '', what=what)
@@ -1181,10 +1241,11 @@ class Reader:
     def _pipeline(self) -> Pipeline:
         self._deeper()
         start = self._skip(self.at)
-        pipeline = Pipeline([], self._prefixes())
-        if start == self.opening and pipeline.keywords[:1] == ['time'] and self.bash:
+        keywords = self._prefixes()
+        pipeline = Pipeline([], keywords or ())
+        if start == self.opening and keywords[:1] == ['time'] and self.bash:
             self._read_as_words()
-        if pipeline.keywords and self._ends_command():
+        if keywords and self._ends_command():
             self.depth -= 1
             return pipeline
         pipeline.commands.append(self._command(first=True))
@@ -1212,14 +1273,7 @@ class Reader:
         if self._peek() != '(' and not self._keyword():
             self.strict = True
             return
-        state = (
-            self.at,
-            self.depth,
-            self.pending[:],
-            len(self.operators),
-            len(self.hidden),
-            len(self.assigned),
-        )
+        state, mark = (self.at, self.depth, self.pending[:]), self._mark()
         self.strict, self.opening = True, -1
         try:
             self._simple()
@@ -1233,8 +1287,8 @@ class Reader:
             understood = False
         if not understood:
             raise self.fail('`time` right behind `$(` times only simple commands', state[0])
-        self.at, self.depth, self.pending = state[:3]
-        del self.operators[state[3] :], self.hidden[state[4] :], self.assigned[state[5] :]
+        self.at, self.depth, self.pending = state
+        self._forget(mark)
 
     def _ends_command(self) -> bool:
         char = self._blanks()
@@ -1362,12 +1416,14 @@ class Reader:
                 raise self.fail(f'`((` {_BASH_ONLY}')
             parts: list[Part] = []
             subs: list[Substitution] = []
+            mark = self._mark()
             if self._arithmetic_end(second, parts, subs):
                 self._no_hidden_code(parts, start)
                 word = Word('', parts, self.place(start, self.at), subs)
                 command = Compound('((', self.place(start, self.at), words=[word])
                 self._redirects(command.redirects)
                 return command
+            self._forget(mark)
             self.at = start
         command = Compound('(', self.place(start, start))
         self.at = start + 1
@@ -1497,7 +1553,7 @@ class Reader:
         self._deeper()
         body = self._command(first=True)
         self.depth -= 1
-        command.bodies.append([AndOr([Pipeline([body], [])])])
+        command.bodies.append([AndOr([Pipeline([body], ())])])
         command.span = self.place(start, self.at)
         return command
 
@@ -1512,6 +1568,7 @@ class Reader:
         elif word and word != 'time':
             raise self.fail(f'`{word}` does not belong here')
         else:
+            mark = self._mark()
             word = self._word(first=True)
             compound = False
             if isinstance(word, Word):
@@ -1525,13 +1582,14 @@ class Reader:
                     self.assigned.append((word.value or '', word.span))
                 body = self._command(first=True)
             else:
+                self._forget(mark)
                 self.at = begin
                 body = self._simple()
                 if self.closer:
                     # bash 5.2 writes the commands of `$(…)` anew before it runs them: `coproc x` becomes `coproc COPROC x`.
                     command.name = 'COPROC'
         self.depth -= 1
-        command.bodies.append([AndOr([Pipeline([body], [])])])
+        command.bodies.append([AndOr([Pipeline([body], ())])])
         command.span = self.place(start, self.at)
         return command
 
@@ -1668,7 +1726,7 @@ class Reader:
             and any('extglob' in word.literal for word in words)
         ):
             self.extglob = self.bash
-        return Simple(words, assignments, redirects, self.fixed or (start, last))
+        return Simple(words, assignments or (), redirects or (), self.fixed or (start, last))
 
     def _defined_function(self, name: Word, start: int) -> Compound:
         self.at += 1

@@ -21,7 +21,7 @@ Part = tuple[Kind, str]
 # Text pasted into code whose value is not known: the reader treats it as a character of a word.
 UNKNOWN = '\uf8ff'
 
-_GLOB = re.compile(r'[*?]|\[.*\]|[@+!]\(', re.DOTALL)
+_GLOB = re.compile(r'[*?]|[@+!]\(')
 _PLAIN = re.compile(r'[\w./:@%+=,^#!-]*')
 _SEQUENCE = re.compile(r'(-?\d{1,9}|[A-Za-z])\.\.(-?\d{1,9}|[A-Za-z])(?:\.\.(-?\d{1,9}))?')
 _ARITHMETIC = re.compile(rf'[\w{UNKNOWN}]+|\+\+|--|<<=|>>=|[-+*/%&|^=!<>]=|\S')
@@ -79,7 +79,7 @@ class Word:
     def globs(self) -> bool:
         """Whether the shell may replace the word by names of files."""
         marked = ''.join(text if kind == 'u' else '\0' for kind, text in self.parts)
-        return _GLOB.search(marked) is not None
+        return _GLOB.search(marked) is not None or 0 <= marked.find('[') < marked.rfind(']')
 
     @property
     def tilde(self) -> bool:
@@ -192,23 +192,24 @@ def unknown(span: tuple[int, int], raw: str = '') -> Word:
     return Word(raw, (('x', ''),), span)
 
 
-def fields(word: Word) -> list[Word]:
-    """The word after brace expansion; a word that expands too far is one unknown word."""
-    if word.value is not None or not word.braces:
-        return [word]
+def fields(word: Word) -> tuple[list[Word], int]:
+    """A word with braces after their expansion, and how many words that made.
+
+    A word that expands too far is one unknown word.
+    """
     # Everything that is not unquoted text becomes one character, so that braces are found by plain string work.
     text = ''
     for index, (kind, part) in enumerate(word.parts):
         text += part if kind == 'u' else chr(0xF0000 + index)
     if text.count('{') > _MAX_BRACES or len(text) > _MAX_FIELDS or len(word.parts) > _MAX_FIELDS:
-        return [unknown(word.span, word.raw)]
+        return [unknown(word.span, word.raw)], 1
     try:
         texts = list(_expand(text, [0]))
     except OverflowError:
-        return [unknown(word.span, word.raw)]
+        return [unknown(word.span, word.raw)], _MAX_FIELDS
     return [
         Word(word.raw, _decode(text, word.parts), word.span, word.substitutions) for text in texts
-    ]
+    ], len(texts)
 
 
 def _decode(text: str, parts: Sequence[Part]) -> list[Part]:
@@ -226,10 +227,11 @@ def _expand(text: str, count: list[int]) -> Iterator[str]:
     while (start := text.find('{', start)) >= 0:
         if found := _alternatives(text, start):
             end, choices = found
+            tails = list(_expand(text[end + 1 :], count))
             for choice in choices:
                 inner = _expand(choice, count) if '{' in choice else (choice,)
                 for middle in inner:
-                    for tail in _expand(text[end + 1 :], count):
+                    for tail in tails:
                         count[0] += 1
                         if count[0] > _MAX_FIELDS:
                             raise OverflowError
