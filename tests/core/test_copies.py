@@ -54,3 +54,21 @@ def test_an_error_survives_pickle(error) -> None:
     again = pickled(error)
 
     assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+
+
+def test_the_words_around_an_approval() -> None:
+    """What adapters say to a model when a person has refused, or has changed the command."""
+    asked = ApprovalRequired(VERDICT)
+
+    assert (
+        asked.refused()
+        == 'A person denied this command.\nIt has not run; ask before you try it another way.'
+    )
+    assert asked.refused('no').startswith('A person denied this command: no\n')
+    assert (
+        asked.edited('ls -l', 'text') == "[A person changed the command; this ran: 'ls -l']\ntext"
+    )
+    assert (
+        asked.unanswered()
+        == 'Because. Nobody is there to approve it, so it is denied; do it another way.'
+    )
