@@ -72,3 +72,11 @@ def test_the_words_around_an_approval() -> None:
         asked.unanswered()
         == 'Because. Nobody is there to approve it, so it is denied; do it another way.'
     )
+    assert asked.request('run_command', {'command': 'ls; rm x'}) == {
+        'tool': 'run_command',
+        'arguments': {'command': 'ls; rm x'},
+        'command': 'ls; rm x',
+        'part': 'rm x',
+        'reason': 'Because.',
+        'rule': 'denied_commands',
+    }
