@@ -285,7 +285,7 @@ def test_all_of_one_outermost_run_share_a_session(tmp_path: Path) -> None:
 
 
 def test_session_takes_no_settings_beside_it() -> None:
-    with ShellSession() as session, pytest.raises(OptionError, match='without other settings'):
+    with ShellSession() as session, pytest.raises(OptionError, match='without persist_cwd'):
         ShellToolkit(session=session, persist_cwd=True)
 
 

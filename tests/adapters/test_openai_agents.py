@@ -136,7 +136,7 @@ async def test_block_is_what_bounds_directory_and_jobs(tmp_path: Path) -> None:
 
 
 def test_session_takes_no_settings_beside_it() -> None:
-    with ShellSession() as session, pytest.raises(OptionError, match='session'):
+    with ShellSession() as session, pytest.raises(OptionError, match='without persist_cwd'):
         ShellTools(session=session, persist_cwd=True)
 
 

@@ -186,7 +186,7 @@ def test_agent_spec_with_a_wrong_setting_is_an_error_that_names_it() -> None:
 
 
 def test_session_takes_no_settings_beside_it() -> None:
-    with ShellSession() as session, pytest.raises(OptionError, match='session'):
+    with ShellSession() as session, pytest.raises(OptionError, match='without persist_cwd'):
         Shell(session=session, persist_cwd=True)
 
 

@@ -8,7 +8,15 @@ from typing import get_type_hints
 
 import pytest
 
-from anyshell import AnyshellError, Decision, OptionError, ShellKeywords, ShellOptions
+from anyshell import (
+    AnyshellError,
+    Decision,
+    OptionError,
+    Sessions,
+    ShellKeywords,
+    ShellOptions,
+    ShellSession,
+)
 from anyshell.options import option_names
 from anyshell.policy import DEFAULT_DENIED_COMMANDS
 
@@ -98,6 +106,54 @@ def test_options_are_keyword_only_and_can_be_changed() -> None:
     assert options.default_timeout == 1.0
 
 
+@pytest.mark.parametrize(
+    ('make', 'keyword', 'said'),
+    [
+        (ShellOptions, 'allowed_comands', "'allowed_comands': did you mean 'allowed_commands'?"),
+        (ShellOptions, 'timeout', "'timeout': did you mean 'on_timeout' or 'max_timeout' or 'default_timeout'?"),
+        (ShellOptions, 'sesion', "'sesion': did you mean 'session'?"),
+        (ShellOptions, 'nonesuch', f"'nonesuch': there are {', '.join(option_names())}"),
+        (ShellOptions, 'sandbox', "'sandbox' here: it goes beside the settings, as in ShellSession(ShellOptions(…), sandbox=…)"),
+        (ShellSession, 'cwd', "'cwd' here: settings go into ShellOptions, as in ShellSession(ShellOptions(cwd=…))"),
+        (ShellSession, 'polcy', "'polcy': did you mean 'policy'?"),
+        (ShellSession, 'nonesuch', "'nonesuch': there are options, sandbox, policy"),
+        (lambda **given: Sessions(given), 'sandbx', "'sandbx': did you mean 'sandbox'?"),
+        (lambda **given: Sessions(given), 'nonesuch', f"'nonesuch': there are {', '.join((*option_names(), 'session', 'sandbox', 'policy'))}"),
+    ],
+)  # fmt: skip
+def test_unknown_keyword_is_answered_with_the_one_that_was_meant(make, keyword, said) -> None:
+    with pytest.raises(TypeError) as caught:
+        make(**{keyword: 1})
+
+    assert str(caught.value) == f'unknown option {said}'
+
+
+def test_subclass_knows_its_own_keywords() -> None:
+    @dataclasses.dataclass(kw_only=True)
+    class More(ShellOptions):
+        colour: str = 'red'
+
+    with pytest.raises(TypeError, match=r"did you mean 'colour'\?"):
+        More(color='blue')  # type: ignore[call-arg] - that is the mistake
+
+    assert More(colour='blue', max_jobs=3) == dataclasses.replace(More(), colour='blue', max_jobs=3)
+
+
+def test_subclass_that_takes_any_keyword_decides_itself() -> None:
+    class Loose(ShellSession):
+        def __init__(self, **given: object) -> None:
+            super().__init__()
+            self.given = given
+
+    with Loose(anything=1) as session:
+        assert session.given == {'anything': 1}
+
+
+def test_constructors_show_their_own_signatures() -> None:
+    assert tuple(inspect.signature(ShellOptions).parameters) == option_names()
+    assert tuple(inspect.signature(ShellSession).parameters) == ('options', 'sandbox', 'policy')
+
+
 def test_the_keyword_type_has_every_option() -> None:
     fields = get_type_hints(ShellOptions)
 
@@ -177,18 +233,18 @@ def test_a_number_beyond_any_float_is_refused_like_infinity() -> None:
 @pytest.mark.parametrize(
     ('env', 'said'),
     [
-        (['A=secret'], f"env='list' is not allowed: it must be {VARIABLES}"),
+        (['A'], f"env=['A'] is not allowed: it must be {VARIABLES}"),
+        (['A=secret'], f"env=['A=…'] is not allowed: it must be {VARIABLES}"),
+        (('B', 1, b'secret'), f"env=['B', 1, <class 'bytes'>] is not allowed: it must be {VARIABLES}"),
+        ('A=secret', f"env='A=…' is not allowed: it must be {VARIABLES}"),
         ({'': 'x'}, f"env='' is not allowed: it must be {NAMES}"),
         ({'A=B': 'x'}, f"env='A=…' is not allowed: it must be {NAMES}"),
         ({'A\0': 'x'}, f"env='A\\x00' is not allowed: it must be {NAMES}"),
         ({1: 'x'}, f'env=1 is not allowed: it must be {NAMES}'),
-        ({'A': 1}, "env['A']='int' is not allowed: it must be a str without NUL characters"),
-        (
-            {'A': 'secret\0'},
-            "env['A']='str' is not allowed: it must be a str without NUL characters",
-        ),
+        ({'A': 1}, "env['A']=<class 'int'> is not allowed: it must be a str without NUL characters"),
+        ({'A': 'secret\0'}, "env['A']='…' is not allowed: it must be a str without NUL characters"),
     ],
-)
+)  # fmt: skip
 def test_an_error_about_variables_repeats_no_value_of_them(env, said) -> None:
     with pytest.raises(OptionError) as caught:
         ShellOptions(env=env)

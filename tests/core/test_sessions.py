@@ -2,7 +2,7 @@
 
 import pytest
 
-from anyshell import OptionError, Sessions, ShellSession
+from anyshell import OptionError, Policy, Sessions, ShellSession
 
 
 def test_each_run_has_one_session() -> None:
@@ -80,5 +80,10 @@ async def test_closing_leaves_a_session_that_was_handed_in() -> None:
 
 
 def test_session_takes_no_settings_beside_it() -> None:
-    with ShellSession() as session, pytest.raises(OptionError, match='without other settings'):
-        Sessions({'persist_cwd': True}, session=session)
+    with ShellSession() as session, pytest.raises(OptionError) as caught:
+        Sessions({'cwd': '/', 'env': {'TOKEN': 'secret'}}, session=session, policy=Policy(()))
+
+    assert str(caught.value) == (
+        'session=<ShellSession in a LocalSandbox> is not allowed: '
+        'it must be given without cwd and env and policy, since it has settings of its own'
+    )

@@ -25,6 +25,7 @@ FRAMEWORKS = {
 # Each layer -> the other layers that it may import. `testing`, `cli`, `command_line` and the package itself may import all.
 LAYERS: dict[str, set[str]] = {
     'errors': set(),
+    'keywords': set(),
     'result': set(),
     'environment': {'errors'},
     'output': {'errors'},
@@ -33,7 +34,7 @@ LAYERS: dict[str, set[str]] = {
     'waiting': {'errors', 'sandbox'},
     'cwd': {'errors', 'sandbox'},
     'jobs': {'cwd', 'errors', 'interrupt', 'result', 'sandbox', 'waiting'},
-    'options': {'errors', 'policy', 'result'},
+    'options': {'errors', 'keywords', 'policy', 'result'},
     'interrupt': {'sandbox'},
     'synchronous': set(),
     'live': {'sandbox'},
@@ -43,7 +44,7 @@ LAYERS: dict[str, set[str]] = {
     'replies': {'errors', 'output', 'tools'},
 }
 LAYERS['session'] = {*LAYERS}
-LAYERS['sessions'] = {'errors', 'options', 'session'}
+LAYERS['sessions'] = {'errors', 'keywords', 'options', 'session'}
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:

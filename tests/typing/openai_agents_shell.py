@@ -27,6 +27,8 @@ async def use() -> None:
             state.approve(item)
         async for piece in shell.output():
             assert_type(piece, CommandOutput)
+    ShellTools(default_timeout='5')  # pyright: ignore[reportArgumentType]
+    ShellTools(no_such_option=True)  # pyright: ignore[reportCallIssue]
     ShellTools(sandbox=LocalSandbox(), policy=Policy(()), on_output=show_later)
     with ShellSession() as session, ShellTools(session=session) as shell:
         assert_type(shell.session, ShellSession)

@@ -28,6 +28,8 @@ agent = Agent('test', capabilities=[Shell(cwd='./workspace', allowed_commands=['
 other = Agent('test', deps_type=Deps, capabilities=[Shell[Deps](sandbox=LocalSandbox())])
 bare = Agent('test', toolsets=[Shell[object]().get_toolset()])
 Shell[object](policy=Policy(()), ask_commands=('git push',), on_ask='deny')
+Shell[object](default_timeout='5')  # pyright: ignore[reportArgumentType]
+Shell[object](no_such_option=True)  # pyright: ignore[reportCallIssue]
 
 
 async def use(event: AgentStreamEvent) -> None:

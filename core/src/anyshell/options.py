@@ -11,12 +11,19 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, cast
 
 from anyshell.errors import OptionError
+from anyshell.keywords import Keywords
 from anyshell.policy import DEFAULT_DENIED_COMMANDS, Policy, Verdict
 from anyshell.result import CommandResult
 
+_BESIDE = {
+    'sandbox': 'it goes beside the settings, as in ShellSession(ShellOptions(…), sandbox=…)',
+    'policy': 'it goes beside the settings, as in ShellSession(ShellOptions(…), policy=…)',
+    'session': 'only an adapter takes one, in place of settings',
+}
+
 
 @dataclass(kw_only=True)
-class ShellOptions:
+class ShellOptions(Keywords):
     """The settings of a shell session; an adapter takes the same keywords.
 
     Attributes:
@@ -48,7 +55,10 @@ class ShellOptions:
 
     Raises:
         OptionError: At construction, when a value is not allowed; the text names the setting, the value and what is.
+        TypeError: When there is no such setting; the text names the nearest one.
     """
+
+    _elsewhere = _BESIDE
 
     cwd: str | Path = '.'
     allowed_commands: Sequence[str] = ()
@@ -199,18 +209,30 @@ def _environment(option: str, value: object) -> None:
         return
     allowed = 'None or a mapping of variable names to str values'
     if not isinstance(value, Mapping):
-        raise OptionError(option, type(value).__name__, allowed)
+        raise OptionError(option, _without_values(value), allowed)
     for name, text in cast('Mapping[object, object]', value).items():
-        # A value may be a secret, so an error never repeats it.
         if not isinstance(name, str) or not name or '=' in name or '\0' in name:
-            shown = f'{name.partition("=")[0]}=…' if isinstance(name, str) and '=' in name else name
             raise OptionError(
-                option, shown, f'{allowed}; a name is not empty and has no "=" and no NUL'
+                option,
+                _without_values(name),
+                f'{allowed}; a name is not empty and has no "=" and no NUL',
             )
         if not isinstance(text, str) or '\0' in text:
             raise OptionError(
-                f'{option}[{name!r}]', type(text).__name__, 'a str without NUL characters'
+                f'{option}[{name!r}]',
+                '…' if isinstance(text, str) else type(text),
+                'a str without NUL characters',
             )
+
+
+def _without_values(given: object) -> object:
+    """What was given for variables, for an error, which must not repeat the value of one: it may be a secret."""
+    if isinstance(given, str):
+        name, equals, _ = given.partition('=')
+        return f'{name}=…' if equals else name
+    if isinstance(given, list | tuple):
+        return [_without_values(entry) for entry in cast('Sequence[object]', given)]
+    return given if isinstance(given, int) else type(given)
 
 
 def _strings(name: str, value: object) -> tuple[str, ...]:

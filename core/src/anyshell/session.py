@@ -26,7 +26,8 @@ from anyshell.errors import (
     WorkingDirectoryGone,
 )
 from anyshell.jobs import Jobs, Turns
-from anyshell.options import ShellOptions
+from anyshell.keywords import Keywords
+from anyshell.options import ShellOptions, option_names
 from anyshell.policy import Decision, Policy, Verdict
 from anyshell.replies import Replies
 from anyshell.result import CommandResult
@@ -56,7 +57,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger('anyshell')
 
 
-class ShellSession(Closing):
+_SETTINGS = {
+    name: f'settings go into ShellOptions, as in ShellSession(ShellOptions({name}=…))'
+    for name in option_names()
+}
+
+
+class ShellSession(Closing, Keywords):
     """One agent's shell: runs commands under a policy in a sandbox, and keeps its directory and jobs between calls.
 
     Use it with `async with` or `with`, or call `aclose`. It may be used from several event loops and threads, also at
@@ -70,6 +77,8 @@ class ShellSession(Closing):
     Attributes:
         options: The settings.
     """
+
+    _elsewhere = _SETTINGS
 
     def __init__(
         self,
@@ -91,6 +100,10 @@ class ShellSession(Closing):
         self._given_policy = policy
         self._policies: dict[Shell, Policy] = {}
         self._closed = False
+
+    def __repr__(self) -> str:
+        closed = ', closed' if self._closed else ''
+        return f'<{type(self).__name__} in a {type(self._sandbox).__name__}{closed}>'
 
     def _begin(self) -> None:
         options = self.options

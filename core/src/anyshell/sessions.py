@@ -7,7 +7,8 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from anyshell.errors import OptionError
-from anyshell.options import ShellKeywords, ShellOptions
+from anyshell.keywords import refuse_unknown
+from anyshell.options import ShellKeywords, ShellOptions, option_names
 from anyshell.session import ShellSession
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Sessions:
 
     Raises:
         OptionError: If a setting has a value that is not allowed.
+        TypeError: If there is no such setting; the text names the nearest one.
     """
 
     def __init__(
@@ -41,8 +43,12 @@ class Sessions:
         sandbox: Sandbox | None = None,
         policy: Policy | None = None,
     ) -> None:
-        if session is not None and (settings or sandbox is not None or policy is not None):
-            raise OptionError('session', session, 'given without other settings: it has its own')
+        beside: dict[str, object] = {'sandbox': sandbox, 'policy': policy}
+        refuse_unknown(settings, (*option_names(), 'session', *beside), {})
+        given = [*settings, *(name for name, value in beside.items() if value is not None)]
+        if session is not None and given:
+            allowed = f'given without {" and ".join(given)}, since it has settings of its own'
+            raise OptionError('session', session, allowed)
         self._options = ShellOptions(**settings)
         self._sandbox = sandbox
         self._policy = policy

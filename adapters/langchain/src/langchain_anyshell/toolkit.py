@@ -55,6 +55,7 @@ class ShellToolkit(BaseToolkit):
 
     Raises:
         OptionError: If a setting has a value that is not allowed.
+        TypeError: If there is no such setting; the text names the nearest one.
     """
 
     _sessions: Sessions = PrivateAttr()

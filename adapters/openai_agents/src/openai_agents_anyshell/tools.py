@@ -18,12 +18,11 @@ from anyshell import (
     ApprovalRequired,
     CommandDenied,
     Decision,
-    OptionError,
     Policy,
     Reply,
     Sandbox,
+    Sessions,
     ShellKeywords,
-    ShellOptions,
     ShellSession,
     Tool,
     Verdict,
@@ -54,6 +53,7 @@ class ShellTools:
 
     Raises:
         OptionError: If a setting has a value that is not allowed.
+        TypeError: If there is no such setting; the text names the nearest one.
     """
 
     def __init__(
@@ -65,13 +65,8 @@ class ShellTools:
         on_output: Listener | None = None,
         **options: Unpack[ShellKeywords],
     ) -> None:
-        if session is not None and (options or sandbox is not None or policy is not None):
-            allowed = 'given without other settings, since it has its own'
-            raise OptionError('session', session, allowed)
         self._owned = session is None
-        self.session = session or ShellSession(
-            ShellOptions(**options), sandbox=sandbox, policy=policy
-        )
+        self.session = Sessions(options, session=session, sandbox=sandbox, policy=policy).own
         settings = self.session.options
         # Where nothing can be asked the SDK is not told to ask: it would pause for a call with broken JSON.
         self._asks = settings.on_ask == 'ask' and bool(

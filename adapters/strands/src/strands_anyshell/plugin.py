@@ -66,6 +66,7 @@ class ShellPlugin(Plugin):
 
     Raises:
         OptionError: If a setting has a value that is not allowed.
+        TypeError: If there is no such setting; the text names the nearest one.
     """
 
     def __init__(

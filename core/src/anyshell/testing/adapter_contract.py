@@ -254,6 +254,18 @@ class AdapterContract(ABC):
 
         assert 'default_timeout=-1' in refused
 
+    def test_unknown_option_is_answered_with_the_one_that_was_meant(self) -> None:
+        """As a `TypeError`, as Python's own for such a call."""
+        with OpenAIServer([]) as server:
+            try:
+                self.agent(server.base_url, allowed_comands=['ls'])
+            except TypeError as error:
+                refused = str(error)
+            else:
+                refused = ''
+
+        assert "did you mean 'allowed_commands'?" in refused
+
     def test_policy_that_is_handed_in_judges(self) -> None:
         """In place of the one that the options describe."""
         policy = Policy.from_lists(denied_commands=['ls'])
