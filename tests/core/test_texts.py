@@ -131,7 +131,7 @@ async def no_more_processes(
         del arguments, settings
         raise BlockingIOError(11, 'Resource temporarily unavailable')
 
-    monkeypatch.setattr('anyshell.sandbox.process._Popen', refuse)
+    monkeypatch.setattr('anyshell.sandbox.process.Popen', refuse)
 
 
 async def no_temporary_files(

@@ -56,6 +56,30 @@ def client_of(sandbox) -> list[int]:
     return [lane.popen.pid for lane in lanes if lane.popen is not None]
 
 
+async def docker(*arguments: str) -> str:
+    """What the client says; the loop goes on meanwhile."""
+    done = await asyncio.to_thread(
+        subprocess.run,
+        ['docker', *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return done.stdout
+
+
+@contextlib.asynccontextmanager
+async def container_of_the_users(image: str):
+    """The name of a container that no sandbox has started."""
+    started = await docker('run', '-d', '--network=none', image, 'sleep', '600')
+    name = started.strip()
+    try:
+        yield name
+    finally:
+        await docker('rm', '-f', name)
+
+
 @pytest.mark.needs('ssh')
 async def test_a_server_that_dies_in_a_command_is_told_and_the_next_call_connects_again(ssh_server):
     seconds = sleeper()
@@ -237,15 +261,7 @@ async def test_an_owner_that_is_killed_leaves_no_container(busybox_image):
 
 
 async def _names() -> str:
-    done = await asyncio.to_thread(
-        subprocess.run,
-        ['docker', 'ps', '--all', '--format={{.Names}}'],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    return done.stdout
+    return await docker('ps', '--all', '--format={{.Names}}')
 
 
 @pytest.mark.needs('bubblewrap')
@@ -263,31 +279,15 @@ async def test_a_container_that_is_not_there_is_an_error_that_names_it():
 
 @pytest.mark.needs('docker')
 async def test_a_container_of_the_users_stays(busybox_image):
-    run = ['docker', 'run', '-d', '--network=none', busybox_image, 'sleep', '600']
-    started = await asyncio.to_thread(
-        subprocess.run, run, capture_output=True, text=True, check=True, timeout=60
-    )
-    name = started.stdout.strip()
-    try:
+    async with container_of_the_users(busybox_image) as name:
         async with DockerSandbox(name, user='someone', working_dir='/home') as sandbox:
             result = await sandbox.execute('id -un; pwd')
 
         async def clean() -> bool:
-            command = ['docker', 'exec', name, 'ps', '-o', 'args']
-            listing = await asyncio.to_thread(
-                subprocess.run, command, capture_output=True, text=True, check=True, timeout=60
-            )
-            return 'sh' not in listing.stdout.split('\n')
+            listing = await docker('exec', name, 'ps', '-o', 'args')
+            return 'sh' not in listing.split('\n')
 
         left_nothing = await until(clean)
-    finally:
-        await asyncio.to_thread(
-            subprocess.run,
-            ['docker', 'rm', '-f', name],
-            capture_output=True,
-            check=False,
-            timeout=60,
-        )
 
     assert result.stdout == 'someone\n/home\n'
     assert left_nothing
@@ -345,34 +345,22 @@ async def test_a_key_that_is_not_known_there_is_an_error_that_says_so(ssh_server
 
 @pytest.mark.needs('docker')
 async def test_a_container_that_was_restarted_has_lost_its_jobs_and_goes_on(busybox_image):
-    run = ['docker', 'run', '-d', '--network=none', busybox_image, 'sleep', '600']
-    started = await asyncio.to_thread(
-        subprocess.run, run, capture_output=True, text=True, check=True, timeout=60
-    )
-    name = started.stdout.strip()
-    try:
-        sandbox = DockerSandbox(name)
-        async with session_over(sandbox) as session:
-            await session.start_command('echo once; sleep 500')
-            await session.check_command('j1')
-            restart = ['docker', 'restart', '--time=0', name]
-            await asyncio.to_thread(
-                subprocess.run, restart, capture_output=True, check=True, timeout=60
-            )
-            with contextlib.suppress(SandboxError):  # a connection that looked alive
-                await session.run('true')
-            again = await session.run('echo again')
+    async with (
+        container_of_the_users(busybox_image) as name,
+        DockerSandbox(name) as sandbox,
+        session_over(sandbox) as session,
+    ):
+        await session.start_command('echo once; sleep 500')
+        await session.check_command('j1')
+        await docker('restart', '--time=0', name)
+        with contextlib.suppress(SandboxError):  # a connection that looked alive
+            await session.run('true')
+        again = await session.run('echo again')
 
-            async def told() -> bool:
-                return 'has been ended' in await session.check_command('j1')
+        async def told() -> bool:
+            return 'has been ended' in await session.check_command('j1')
 
-            lost = await until(told)
-        await sandbox.aclose()
-    finally:
-        remove = ['docker', 'rm', '-f', name]
-        await asyncio.to_thread(
-            subprocess.run, remove, capture_output=True, check=False, timeout=60
-        )
+        lost = await until(told)
 
     assert again.stdout == 'again\n'
     assert lost

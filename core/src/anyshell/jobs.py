@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from anyshell.errors import InvalidCommand, JobsRefused, UnknownCommandID
 from anyshell.interrupt import watched
 from anyshell.result import CommandResult
-from anyshell.sandbox.base import Flag, StreamChunk
+from anyshell.sandbox.base import STREAMS, Flag, StreamChunk
 from anyshell.sandbox.capture import Decoder, decode_tail
 from anyshell.waiting import Condition, Search
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 CANCEL_GRACE = 0.5
 """Seconds between SIGTERM and SIGKILL when the caller is cancelled: somebody waits for us to leave."""
-
-STREAMS: tuple[StreamType, StreamType] = ('stdout', 'stderr')
 
 MAX_LINE = 1 << 20
 """Characters after which a line that has not ended counts as one."""

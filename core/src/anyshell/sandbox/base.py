@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 StreamType = Literal['stdout', 'stderr']
 Shell = Literal['bash', 'sh']
 
+STREAMS: tuple[StreamType, StreamType] = ('stdout', 'stderr')
+
 
 class Flag(Protocol):
     """What `threading.Event` has and a running command looks at."""

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 
 from anyshell.errors import SandboxError, SandboxUnavailable
 from anyshell.sandbox import far
+from anyshell.sandbox.base import STREAMS
 from anyshell.sandbox.cgroups import Group
 from anyshell.sandbox.kept import KeptChannel, Lane
-from anyshell.sandbox.process import STREAMS, local_shell
 from anyshell.sandbox.remote import KeptSandbox
+from anyshell.sandbox.shells import local_shell
 from anyshell.sandbox.watch import Watcher
 
 if TYPE_CHECKING:

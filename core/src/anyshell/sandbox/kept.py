@@ -22,12 +22,14 @@ from typing import TYPE_CHECKING
 
 from anyshell.errors import SandboxError, SandboxUnavailable
 from anyshell.sandbox import far, marks
-from anyshell.sandbox.process import CHUNK, STREAMS, readable, set_mark
+from anyshell.sandbox.base import STREAMS
 from anyshell.sandbox.scripts import Channel
+from anyshell.sandbox.shells import set_mark
+from anyshell.sandbox.waits import CHUNK, ready
 from anyshell.sandbox.watch import Watcher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from anyshell.sandbox.base import StreamType
     from anyshell.sandbox.scripts import Far
@@ -89,7 +91,7 @@ class Lane:
                 try:
                     view = view[os.write(self.stdin, view) :]
                 except BlockingIOError:
-                    await _writable(self.stdin)
+                    await ready(write=[self.stdin])
         except OSError:
             self.eof = True
 
@@ -459,7 +461,7 @@ class KeptChannel(Channel):
             left = deadline - time.monotonic()
             if left <= 0:
                 raise SandboxError(f'{self.place} did not answer within {timeout:.0f} seconds')
-            await readable(lane.watched(), left)
+            await ready(lane.watched(), timeout=left)
 
     async def ended(self, lane: Lane) -> SandboxError:
         """The error for a shell whose output has ended."""
@@ -528,36 +530,3 @@ def _cut(buffer: bytearray, mark: bytes) -> tuple[bytes, str | None]:
     data = bytes(memoryview(buffer)[: len(buffer) - keep])
     del buffer[: len(buffer) - keep]
     return data, None
-
-
-async def readable_or_writable(descriptors: Iterable[int], writable: int) -> None:
-    """Wait until one of the descriptors can be read, or `writable`, unless that is negative, can be written."""
-    loop = asyncio.get_running_loop()
-    future = loop.create_future()
-
-    def ready() -> None:
-        if not future.done():
-            future.set_result(None)
-
-    descriptors = tuple(descriptors)
-    for descriptor in descriptors:
-        loop.add_reader(descriptor, ready)
-    if writable >= 0:
-        loop.add_writer(writable, ready)
-    try:
-        await future
-    finally:
-        for descriptor in descriptors:
-            loop.remove_reader(descriptor)
-        if writable >= 0:
-            loop.remove_writer(writable)
-
-
-async def _writable(descriptor: int) -> None:
-    loop = asyncio.get_running_loop()
-    future = loop.create_future()
-    loop.add_writer(descriptor, lambda: future.done() or future.set_result(None))
-    try:
-        await future
-    finally:
-        loop.remove_writer(descriptor)

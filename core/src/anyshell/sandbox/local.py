@@ -8,7 +8,6 @@ import os
 import stat
 import sys
 import tempfile
-from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from anyshell.errors import SandboxPathNotFoundError, SandboxUnavailable, SessionClosed
@@ -17,9 +16,9 @@ from anyshell.sandbox.posix import (
     PathForbidden,
     PathIsDirectory,
     PosixShellSandbox,
-    validate_env_keys,
 )
-from anyshell.sandbox.process import LocalProcesses, local_shell
+from anyshell.sandbox.process import LocalProcesses
+from anyshell.sandbox.shells import local_shell
 from anyshell.sandbox.streaming import stream_command
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class LocalSandbox(PosixShellSandbox):
     def known_shell(self) -> Shell:
         return local_shell()
 
-    async def execute_streaming(
+    def execute_streaming(
         self,
         command: str,
         *,
@@ -67,19 +66,8 @@ class LocalSandbox(PosixShellSandbox):
         env: dict[str, str] | None = None,
         **kwargs: Any,  # noqa: ARG002 - the spec's
     ) -> AsyncGenerator[StreamChunk | ExecutionResult, None]:
-        validate_env_keys(env or {})
-        own = self._processes()
-        chunks = stream_command(
-            own,
-            command,
-            timeout=timeout,
-            cwd=await own.resolve(cwd or '.'),
-            env={**await own.environment(), **env} if env else None,
-            limit=self.max_result_bytes,
-        )
-        async with aclosing(chunks):
-            async for chunk in chunks:
-                yield chunk
+        own, limit = self._processes(), self.max_result_bytes
+        return stream_command(own, command, timeout=timeout, cwd=cwd, env=env, limit=limit)
 
     async def read_file(self, path: str, **kwargs: Any) -> bytes:  # noqa: ARG002 - the spec's
         return await asyncio.to_thread(_read, self._path(path), path)

@@ -6,7 +6,6 @@ import _thread
 import asyncio
 import contextlib
 import errno
-import fcntl
 import itertools
 import os
 import secrets
@@ -14,18 +13,16 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
 import tempfile
-import termios
 import threading
 import time
 import weakref
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from anyshell.errors import InvalidCommand, SandboxError, SessionClosed, WorkingDirectoryGone
 from anyshell.sandbox import logs, marks
 from anyshell.sandbox.base import (
+    STREAMS,
     Flag,
     Process,
     Processes,
@@ -35,6 +32,17 @@ from anyshell.sandbox.base import (
     Written,
     listening_ports,
 )
+from anyshell.sandbox.pipes import (
+    LocalProcess,
+    Popen,
+    close_descriptors,
+    file_of,
+    file_or_none,
+    remainder,
+    take,
+)
+from anyshell.sandbox.shells import LINE, MAX_ARGUMENT, READ_LINE, local_shell, program, set_mark
+from anyshell.sandbox.waits import CHUNK, given_up, ready, step
 from anyshell.sandbox.watch import Watcher, pidfd_of
 
 if TYPE_CHECKING:
@@ -43,18 +51,12 @@ if TYPE_CHECKING:
         Awaitable,
         Callable,
         Generator,
-        Iterable,
-        Iterator,
         Mapping,
         Sequence,
     )
 
-CHUNK = 1 << 20
 KEPT = 1 << 18
 """Output up to this many bytes a stream stays in memory; a longer one goes to the watcher's logs."""
-
-MAX_ARGUMENT = 131_071
-"""Linux: MAX_ARG_STRLEN less the final NUL. A longer line comes over a descriptor."""
 
 BRIEF = 0.002
 """Seconds that a new command is only watched for its end: most that end at all do so by then, and are read once. A pipe
@@ -63,70 +65,6 @@ holds 64 KiB meanwhile."""
 QUIET, DRAIN = 0.05, 0.3
 """Seconds. When the command has ended and a child holds its output open, what the child still says is taken in until it
 was quiet for QUIET, for DRAIN at most: `cmd > >(tee log)` ends before its `tee`."""
-
-STREAMS: tuple[StreamType, StreamType] = ('stdout', 'stderr')
-
-
-async def readable(descriptors: Iterable[int], timeout: float | None) -> None:
-    """Wait until a descriptor can be read or `timeout` seconds have passed."""
-    loop = asyncio.get_running_loop()
-    future = loop.create_future()
-
-    def ready() -> None:
-        if not future.done():
-            future.set_result(None)
-
-    descriptors = tuple(descriptors)
-    timer = None if timeout is None else loop.call_later(timeout, ready)
-    for descriptor in descriptors:
-        loop.add_reader(descriptor, ready)
-    try:
-        await future
-    finally:
-        if timer is not None:
-            timer.cancel()
-        for descriptor in descriptors:
-            loop.remove_reader(descriptor)
-
-
-class _Popen(subprocess.Popen[bytes]):
-    """`Popen` that does not warn when it is dropped: what a session leaves running is its watcher's to end."""
-
-    def __del__(self) -> None:
-        super().__del__(_warn=lambda *_, **__: None)  # pyright: ignore[reportCallIssue, reportUnknownLambdaType]  # typeshed has no `__del__`
-
-
-@dataclass(slots=True)
-class LocalProcess(Process):
-    """A command of this machine.
-
-    Attributes:
-        popen: Its shell.
-        pidfd: Readable when the shell has ended; -1 where the system has none.
-        pipes: The read ends that this process still reads itself.
-        kept: What it has read, per stream, until that goes to a log.
-        total: How much each stream has written, as far as it was read here.
-        log: The base path of the watcher's logs, once it has them.
-        stdin: The write end of standard input, or -1.
-        big: Whether its pipes were made larger.
-        reading: Whether a call reads the pipes now; then that call closes them.
-        brief: Whether the time has passed in which it is only watched for its end.
-    """
-
-    popen: subprocess.Popen[bytes] = field(repr=False, kw_only=True)
-    pidfd: int = field(kw_only=True)
-    pipes: dict[StreamType, int] = field(kw_only=True)
-    kept: dict[StreamType, bytearray] = field(
-        default_factory=lambda: {s: bytearray() for s in STREAMS}, kw_only=True
-    )
-    total: dict[StreamType, int] = field(
-        default_factory=lambda: dict.fromkeys(STREAMS, 0), kw_only=True
-    )
-    log: str = field(default='', kw_only=True)
-    stdin: int = field(default=-1, kw_only=True)
-    big: bool = field(default=False, kw_only=True)
-    reading: bool = field(default=False, kw_only=True)
-    brief: bool = field(default=False, kw_only=True)
 
 
 class LocalProcesses(Processes):
@@ -160,7 +98,7 @@ class LocalProcesses(Processes):
         if self._pid != os.getpid():
             closed = self._closed
             for process in self._processes.values():
-                _close_descriptors(process)
+                close_descriptors(process)
                 process.popen.returncode = (
                     0  # not this process' child: `Popen` must not wait for it, nor warn
                 )
@@ -239,7 +177,7 @@ class LocalProcesses(Processes):
         self._processes[number] = process
         if self._closed:  # by another thread, which may have looked before this command was there
             await self.terminate(process, grace=0)
-            _close_descriptors(process)
+            close_descriptors(process)
             self._enter()
         return process
 
@@ -253,8 +191,13 @@ class LocalProcesses(Processes):
             raise InvalidCommand(msg)
         mark = marks.mark_range(self._owner)[0] + number
         script = f'{set_mark(mark)}{spawn.preamble}{READ_LINE if by_file else LINE}'
-        program = _program(spawn.shell) or '/bin/sh'
-        argv = [program, *(['-p'] if spawn.shell == 'bash' else []), '-c', script, spawn.shell]
+        argv = [
+            program(spawn.shell) or '/bin/sh',
+            *(['-p'] if spawn.shell == 'bash' else []),
+            '-c',
+            script,
+            spawn.shell,
+        ]
         with (
             contextlib.ExitStack() as ours
         ):  # what the child has taken over is closed here, whatever happens
@@ -272,9 +215,9 @@ class LocalProcesses(Processes):
                     reads.append(stdin)
                     ours.callback(os.close, source)
                 elif by_file:
-                    source = _file_of(line)
+                    source = file_of(line)
                     ours.callback(os.close, source)
-                popen = _Popen(
+                popen = Popen(
                     [os.fsencode(word) for word in argv] + ([] if by_file else [line]),
                     stdin=source,
                     stdout=writes[0],
@@ -321,7 +264,7 @@ class LocalProcesses(Processes):
         deadline = None if timeout is None else time.monotonic() + timeout
         if not local.log and await self._brief(local, timeout) and on_bytes is None:
             # The way of most commands, short of the cost of two generators.
-            for stream, data in _left(local):
+            for stream, data in remainder(local):
                 local.kept[stream] += data
             if not local.pipes:
                 return True
@@ -347,11 +290,11 @@ class LocalProcesses(Processes):
         try:
             with self._own_pidfd(process) as ended:
                 if ended >= 0:  # another thread may have reaped it just now
-                    await readable([ended], BRIEF if timeout is None else min(BRIEF, timeout))
+                    await ready([ended], timeout=BRIEF if timeout is None else min(BRIEF, timeout))
         finally:
             process.reading = False
             if self._closed:
-                _close_descriptors(process)
+                close_descriptors(process)
         return self._poll(process)
 
     async def _wait_detached(
@@ -363,16 +306,14 @@ class LocalProcesses(Processes):
     ) -> bool:
         seen = dict(process.total)
         while True:
-            ended = await self._ended(
-                process, _slice(deadline, polling=bool(on_bytes or cancelled))
-            )
+            ended = await self._ended(process, step(deadline, polling=bool(on_bytes or cancelled)))
             if ended:
                 await self._sync(process)
             if on_bytes is not None:
                 for stream in STREAMS:
                     # Up to what there is now: a command may write faster than its listener hears.
                     end = logs.size(process.log, stream)
-                    while seen[stream] < end and (ended or not _given_up(deadline, cancelled)):
+                    while seen[stream] < end and (ended or not given_up(deadline, cancelled)):
                         # It begins later than asked for when the log has dropped its head.
                         start, data = await self.read(process, stream, seen[stream], CHUNK)
                         lost = (start if data else end) - seen[stream]
@@ -381,7 +322,7 @@ class LocalProcesses(Processes):
                             await on_bytes(stream, note.encode())
                         seen[stream] = start + len(data) if data else end
                         await on_bytes(stream, data)
-            if ended or _given_up(deadline, cancelled):
+            if ended or given_up(deadline, cancelled):
                 return ended
 
     async def stream(
@@ -402,7 +343,7 @@ class LocalProcesses(Processes):
         finally:
             process.reading = False
             if self._closed:
-                _close_descriptors(process)
+                close_descriptors(process)
 
     @contextlib.contextmanager
     def _own_pidfd(self, process: LocalProcess) -> Generator[int]:
@@ -425,15 +366,13 @@ class LocalProcesses(Processes):
         while not self._poll(process):
             idle = True
             for stream in STREAMS:
-                if data := _take(process, stream):
+                if data := take(process, stream):
                     idle = False
                     yield stream, data
-            if _given_up(deadline, cancelled):
+            if given_up(deadline, cancelled):
                 return
             if idle:
-                await self._readable(
-                    process, ended, _slice(deadline, polling=cancelled is not None)
-                )
+                await self._readable(process, ended, step(deadline, polling=cancelled is not None))
             else:
                 await asyncio.sleep(0)  # a chatty command must not starve the loop
         async for stream, data in self._rest(process, deadline):
@@ -443,16 +382,16 @@ class LocalProcesses(Processes):
         self, process: LocalProcess, deadline: float | None
     ) -> AsyncGenerator[tuple[StreamType, bytes]]:
         """What an ended command has left in its pipes."""
-        for stream, data in _left(process):
+        for stream, data in remainder(process):
             yield stream, data
         end = min(time.monotonic() + DRAIN, deadline or float('inf'))
         quiet = False
         while process.pipes and not quiet and time.monotonic() < end:
             before = len(process.pipes)
-            await readable(process.pipes.values(), min(QUIET, max(0, end - time.monotonic())))
+            await ready(process.pipes.values(), timeout=min(QUIET, max(0, end - time.monotonic())))
             quiet = True
             for stream in STREAMS:
-                if data := _take(process, stream):
+                if data := take(process, stream):
                     quiet = False
                     yield stream, data
             quiet = quiet and len(process.pipes) == before
@@ -460,9 +399,11 @@ class LocalProcesses(Processes):
 
     async def _readable(self, process: LocalProcess, ended: int, timeout: float | None) -> None:
         if ended < 0:
-            await readable(process.pipes.values(), 0.01 if timeout is None else min(0.01, timeout))
+            await ready(
+                process.pipes.values(), timeout=0.01 if timeout is None else min(0.01, timeout)
+            )
             return
-        await readable([*process.pipes.values(), ended], timeout)
+        await ready([*process.pipes.values(), ended], timeout=timeout)
 
     async def _ended(self, process: LocalProcess, timeout: float | None) -> bool:
         """Wait for the shell's end; several callers may wait for one, each in its own loop."""
@@ -470,7 +411,7 @@ class LocalProcesses(Processes):
             return process.exit_code is not None
         with self._own_pidfd(process) as own:
             if own >= 0:
-                await readable([own], timeout)
+                await ready([own], timeout=timeout)
             elif not self._poll(process):
                 await asyncio.sleep(0.02 if timeout is None else min(0.02, timeout))
         return self._poll(process)
@@ -504,7 +445,7 @@ class LocalProcesses(Processes):
         files: list[int] = []
         for stream in STREAMS:
             kept = local.kept[stream]
-            if kept and (file := _file_or_none(kept)) is not None:
+            if kept and (file := file_or_none(kept)) is not None:
                 files.append(file)
                 descriptors.append(file)
             else:
@@ -531,7 +472,7 @@ class LocalProcesses(Processes):
             told = Watcher.get().tell('sync', self._key(process), descriptors=[there])
             os.close(there)
             if told:
-                await readable([here], 5)
+                await ready([here], timeout=5)
         finally:
             os.close(here)
 
@@ -660,7 +601,7 @@ class LocalProcesses(Processes):
         finally:
             for process in self._processes.values():
                 if not process.reading:
-                    _close_descriptors(process)
+                    close_descriptors(process)
             self._processes.clear()
             self._remove()
 
@@ -684,7 +625,7 @@ def _abandon(owner: int, pid: int, processes: Mapping[int, LocalProcess]) -> Non
         for (
             process
         ) in processes.values():  # nobody reads them: a method that runs would hold the owner
-            _close_descriptors(process)
+            close_descriptors(process)
         # The garbage collector calls this at any moment, perhaps in a thread that holds the watcher's locks: another
         # one has to wait for them. `threading.Thread` has locks of its own that this thread could hold.
         with contextlib.suppress(RuntimeError):  # the interpreter ends, which the watcher sees
@@ -695,39 +636,6 @@ def _end_abandoned(owner: int) -> None:
     watcher = Watcher.get()
     watcher.owners.pop(owner, None)
     watcher.tell('end', owner)
-
-
-# -- the shell's side
-
-LINE = 'eval "set --; $1"'
-"""Run the line, which is the first argument, without leaving it in the arguments. Nothing comes after it, so that a
-trailing backslash or an open here-document has nothing to swallow."""
-
-READ_LINE = 'set -- "$(command -p cat && printf x)"; exec </dev/null; [ "$1" ] || exit 126; eval "set --; ${1%x}"'
-"""The same for a line that is too long for an argument and comes on standard input. The `x` keeps its last newlines;
-`-p` finds `cat` whatever PATH the command was given."""
-
-
-def set_mark(mark: int) -> str:
-    """Shell text that marks the shell and all its children; bash knows the limit as `-x`, dash and busybox as `-w`."""
-    return f'ulimit -S -x {mark} 2>/dev/null || ulimit -S -w {mark} 2>/dev/null; '
-
-
-def local_shell() -> Shell:
-    """The best shell of this machine."""
-    return 'bash' if _program('bash') else 'sh'
-
-
-def _program(shell: Shell) -> str | None:
-    path = _PROGRAMS.get(shell)
-    if path is None:
-        path = shutil.which(shell) or shutil.which(shell, path=os.defpath + ':/usr/local/bin')
-        if path is not None:
-            _PROGRAMS[shell] = path
-    return path
-
-
-_PROGRAMS: dict[Literal['bash', 'sh'], str] = {}
 
 
 def _spawn_error(error: OSError | ValueError, spawn: Spawn) -> Exception:
@@ -764,87 +672,3 @@ def _enterable(path: str) -> bool:
 
 def _gone(cwd: str, what: str) -> str:
     return f'the working directory {cwd!r} {what}; nothing was run'
-
-
-# -- pipes, files, logs
-
-
-def _take(process: LocalProcess, stream: StreamType, limit: int = CHUNK) -> bytes:
-    """Read what a pipe holds; b'' when that is nothing. The pipe is closed when every writer has gone."""
-    descriptor = process.pipes.get(stream)
-    if descriptor is None:
-        return b''
-    try:
-        data = os.read(descriptor, limit)
-    except BlockingIOError:
-        return b''
-    if not data:
-        os.close(process.pipes.pop(stream))
-    elif len(data) >= 1 << 16 and not process.big:
-        process.big = True  # more than the default pipe holds: fewer, larger reads from now on
-        for other in process.pipes.values():
-            with contextlib.suppress(OSError):
-                fcntl.fcntl(other, 1031, CHUNK)  # F_SETPIPE_SZ
-    process.total[stream] += len(data)
-    return data
-
-
-def _left(process: LocalProcess) -> Iterator[tuple[StreamType, bytes]]:
-    """What an ended command has left: what is there now belongs to it, however much its children add meanwhile."""
-    for stream in STREAMS:
-        left = _waiting(process, stream) + 1  # and the read that finds the end of the file
-        while left > 0 and (data := _take(process, stream, left)):
-            left -= len(data)
-            yield stream, data
-
-
-def _waiting(process: LocalProcess, stream: StreamType) -> int:
-    descriptor = process.pipes.get(stream)
-    if descriptor is None:
-        return 0
-    return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
-
-
-def _given_up(deadline: float | None, cancelled: Flag | None) -> bool:
-    return (deadline is not None and time.monotonic() >= deadline) or (
-        cancelled is not None and cancelled.is_set()
-    )
-
-
-def _slice(deadline: float | None, *, polling: bool) -> float | None:
-    """How long to wait now: to the deadline, in steps when there is something to look at meanwhile."""
-    left = None if deadline is None else max(0.0, deadline - time.monotonic())
-    if not polling:
-        return left
-    return 0.05 if left is None else min(0.05, left)
-
-
-def _file_or_none(data: bytes | bytearray) -> int | None:
-    """`_file_of`, or `None` where this process may write no file so long (RLIMIT_FSIZE): the head of a log is lost."""
-    try:
-        return _file_of(data)
-    except OSError:
-        return None
-
-
-def _file_of(data: bytes | bytearray) -> int:
-    """A descriptor of a nameless file that holds the data, at its start."""
-    if hasattr(os, 'memfd_create'):
-        descriptor = os.memfd_create('anyshell')
-    else:
-        descriptor, name = tempfile.mkstemp()
-        os.unlink(name)
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor
-
-
-def _close_descriptors(process: LocalProcess) -> None:
-    for descriptor in (*process.pipes.values(), process.pidfd, process.stdin):
-        if descriptor >= 0:
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
-    process.pipes.clear()
-    process.pidfd = process.stdin = -1

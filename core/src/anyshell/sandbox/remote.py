@@ -21,20 +21,20 @@ from anyshell.errors import (
     WorkingDirectoryGone,
 )
 from anyshell.sandbox import logs
-from anyshell.sandbox.base import Spawn, StreamType, Written
-from anyshell.sandbox.kept import KeptChannel, Lane, new_mark, readable_or_writable
+from anyshell.sandbox.base import STREAMS, Spawn, StreamType, Written
+from anyshell.sandbox.kept import KeptChannel, Lane, new_mark
 from anyshell.sandbox.posix import (
     PosixShellSandbox,
     file_error,
     reading,
     staging,
-    validate_env_keys,
     write_error,
     writing,
 )
-from anyshell.sandbox.process import CHUNK, DRAIN, QUIET, STREAMS, readable
+from anyshell.sandbox.process import DRAIN, QUIET
 from anyshell.sandbox.scripts import KEPT, FarProcess, ScriptProcesses
 from anyshell.sandbox.streaming import stream_command
+from anyshell.sandbox.waits import CHUNK, given_up, ready, step
 from anyshell.sandbox.watch import Watcher
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class KeptProcesses(ScriptProcesses):
             pieces = self._pieces(process, lane)
             for piece in pieces:
                 yield piece
-            if process.done or _given_up(deadline, cancelled):
+            if process.done or given_up(deadline, cancelled):
                 break
             if lane.eof:
                 if not lane.stillborn or process.tries == MAX_TRIES:
@@ -149,7 +149,7 @@ class KeptProcesses(ScriptProcesses):
                 lane = await self._attach(process)
                 continue
             if not pieces:
-                await readable(lane.watched(), _slice(deadline, polling=cancelled is not None))
+                await ready(lane.watched(), timeout=step(deadline, polling=cancelled is not None))
         if not process.done:
             return
         word = process.codes['stderr']  # on standard output "ready" may have come after it
@@ -207,7 +207,7 @@ class KeptProcesses(ScriptProcesses):
             if now >= end or now >= last + QUIET:
                 break
             if not pieces and process.codes['stdout'] != 'ready':
-                await readable(lane.watched(), min(end, last + QUIET) - now)
+                await ready(lane.watched(), timeout=min(end, last + QUIET) - now)
         self._settle(process, lane)
 
     def _settle(self, process: KeptProcess, lane: Lane) -> None:
@@ -319,19 +319,6 @@ class KeptProcesses(ScriptProcesses):
         return process
 
 
-def _given_up(deadline: float | None, cancelled: Flag | None) -> bool:
-    return (deadline is not None and time.monotonic() >= deadline) or (
-        cancelled is not None and cancelled.is_set()
-    )
-
-
-def _slice(deadline: float | None, *, polling: bool) -> float | None:
-    left = None if deadline is None else max(0.0, deadline - time.monotonic())
-    if not polling:
-        return left
-    return 0.05 if left is None else min(0.05, left)
-
-
 SMALL = 40_000
 """Bytes of a file that travel in a request; a larger one has a connection of its own."""
 
@@ -364,7 +351,7 @@ class KeptSandbox(PosixShellSandbox):
             self._own = self.processes()
         return self._own
 
-    async def execute_streaming(
+    def execute_streaming(
         self,
         command: str,
         *,
@@ -373,19 +360,8 @@ class KeptSandbox(PosixShellSandbox):
         env: dict[str, str] | None = None,
         **kwargs: Any,  # noqa: ARG002 - the spec's
     ) -> AsyncGenerator[StreamChunk | ExecutionResult, None]:
-        validate_env_keys(env or {})
-        own = self._processes()
-        chunks = stream_command(
-            own,
-            command,
-            timeout=timeout,
-            cwd=await own.resolve(cwd or '.'),
-            env={**await own.environment(), **env} if env else None,
-            limit=self.max_result_bytes,
-        )
-        async with aclosing(chunks):
-            async for chunk in chunks:
-                yield chunk
+        own, limit = self._processes(), self.max_result_bytes
+        return stream_command(own, command, timeout=timeout, cwd=cwd, env=env, limit=limit)
 
     async def run_script(
         self, script: str, *, timeout: float | None = None
@@ -471,7 +447,7 @@ class KeptSandbox(PosixShellSandbox):
                     os.close(lane.stdin)  # not before the other side has opened its end
                     lane.stdin = -1
                 if word is None and not lane.eof:
-                    await readable_or_writable(lane.watched(), lane.stdin if view else -1)
+                    await ready(lane.watched(), [lane.stdin] if view else ())
         finally:
             self._channel.drop(lane)
         if word is None:

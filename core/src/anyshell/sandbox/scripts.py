@@ -26,9 +26,9 @@ from anyshell.errors import (
     WorkingDirectoryGone,
 )
 from anyshell.sandbox import far
-from anyshell.sandbox.base import Process, Processes, Shell, Spawn, StreamType, Written
+from anyshell.sandbox.base import STREAMS, Process, Processes, Shell, Spawn, StreamType, Written
 from anyshell.sandbox.posix import ENV_KEY_PATTERN
-from anyshell.sandbox.process import LINE, MAX_ARGUMENT, READ_LINE, STREAMS
+from anyshell.sandbox.shells import LINE, MAX_ARGUMENT, READ_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine

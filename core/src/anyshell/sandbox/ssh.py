@@ -12,8 +12,8 @@ import threading
 from typing import TYPE_CHECKING
 
 from anyshell.errors import SandboxError, SandboxUnavailable
+from anyshell.sandbox.base import STREAMS
 from anyshell.sandbox.kept import KeptChannel, Lane
-from anyshell.sandbox.process import STREAMS
 from anyshell.sandbox.remote import KeptSandbox
 
 if TYPE_CHECKING:

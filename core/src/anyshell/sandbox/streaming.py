@@ -6,9 +6,9 @@ import time
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from anyshell.errors import SandboxTimeoutError
-from anyshell.sandbox.base import ExecutionResult, Process, Spawn, StreamChunk
+from anyshell.sandbox.base import STREAMS, ExecutionResult, Process, Spawn, StreamChunk
 from anyshell.sandbox.capture import Decoder, Tail
-from anyshell.sandbox.process import STREAMS
+from anyshell.sandbox.posix import validate_env_keys
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -20,6 +20,14 @@ P = TypeVar('P', bound=Process)
 
 class Engine(Protocol[P]):
     """What `stream_command` needs of an engine; see `Processes` for the methods that it has there too."""
+
+    async def resolve(self, path: str) -> str:
+        """An absolute path for one that is seen from the sandbox's own directory."""
+        ...
+
+    async def environment(self) -> dict[str, str]:
+        """The variables that a command sees by default."""
+        ...
 
     async def spawn(self, spawn: Spawn) -> P:
         """Start a command."""
@@ -45,7 +53,7 @@ async def stream_command(
     command: str,
     *,
     timeout: float | None,
-    cwd: str,
+    cwd: str | None,
     env: Mapping[str, str] | None,
     limit: int,
 ) -> AsyncGenerator[StreamChunk | ExecutionResult, None]:
@@ -55,12 +63,23 @@ async def stream_command(
         engine: Where it runs.
         command: The command, for sh.
         timeout: Seconds for the whole call; `None` for no limit.
-        cwd: An absolute directory.
-        env: Exactly the variables that it sees; `None` for the sandbox's.
+        cwd: The directory to start in, seen from the sandbox's own; `None` for that.
+        env: Variables to add.
         limit: The most bytes of each stream that the result holds.
+
+    Raises:
+        SandboxTimeoutError: If the limit has passed; it carries the partial output.
+        ValueError: If a name in `env` is not a POSIX variable name.
     """
+    validate_env_keys(env or {})
     deadline = None if timeout is None else time.monotonic() + timeout
-    process = await engine.spawn(Spawn(line=command, shell='sh', cwd=cwd, env=env))  # noqa: S604 - what this is for
+    spawn = Spawn(  # noqa: S604 - what this is for
+        line=command,
+        shell='sh',
+        cwd=await engine.resolve(cwd or '.'),
+        env={**await engine.environment(), **env} if env else None,
+    )
+    process = await engine.spawn(spawn)
     decoder, tails = Decoder(), {stream: Tail(limit) for stream in STREAMS}
     ended = False
     output = engine.stream(process, deadline=deadline)

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from anyshell.sandbox.local import LocalSandbox
-from anyshell.sandbox.process import LocalProcess, LocalProcesses
+from anyshell.sandbox.pipes import LocalProcess
+from anyshell.sandbox.process import LocalProcesses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
