@@ -266,6 +266,31 @@ async def test_a_cancelled_call_leaves_the_directory_and_the_turn(shell, base) -
         assert (await session.run('pwd', timeout=20)).stdout == f'{base}\n'
 
 
+async def test_a_call_that_is_taken_back_while_it_waits_for_its_turn_comes_back_at_once(
+    shell, base
+) -> None:
+    async with shell(cwd=base, persist_cwd=True) as session:
+        running = asyncio.create_task(session.run('cd sub; echo up >up; sleep 60'))
+        cancelled = threading.Event()
+        waiting = asyncio.create_task(
+            session.tools[0].call({'command': f'touch {base}/ran'}, cancelled=cancelled)
+        )
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+        cancelled.set()
+        reply = await asyncio.wait_for(waiting, 5)
+        later = asyncio.create_task(session.run('pwd'))
+        await asyncio.sleep(0.1)
+        still_runs = not running.done() and not later.done()
+        running.cancel()
+        await asyncio.wait({running})
+
+        assert (reply.text, reply.facts['cancelled']) == ('[Command cancelled]', True)
+        assert still_runs
+        assert (await later).stdout == f'{base}\n'
+        assert not os.path.exists(f'{base}/ran')
+
+
 GONE = "[Error: the working directory '{}' does not exist; nothing was run. {}]"
 
 

@@ -33,7 +33,7 @@ LAYERS: dict[str, set[str]] = {
     'sandbox': {'errors', 'synchronous'},
     'waiting': {'errors', 'sandbox'},
     'cwd': {'errors', 'sandbox'},
-    'jobs': {'cwd', 'errors', 'interrupt', 'result', 'sandbox', 'waiting'},
+    'jobs': {'cwd', 'errors', 'result', 'sandbox', 'waiting'},
     'options': {'errors', 'keywords', 'policy', 'result'},
     'interrupt': {'sandbox'},
     'synchronous': set(),

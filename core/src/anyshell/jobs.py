@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from anyshell.errors import InvalidCommand, JobsRefused, UnknownCommandID
-from anyshell.interrupt import watched
 from anyshell.result import CommandResult
 from anyshell.sandbox.base import STREAMS, Flag, StreamChunk
 from anyshell.sandbox.capture import Decoder, decode_tail
@@ -83,22 +82,37 @@ class Turns:
         self._queue: deque[Future[None]] = deque()
 
     @asynccontextmanager
-    async def turn(self) -> AsyncGenerator[None]:
-        """Wait for one's turn, and pass it on at the end."""
+    async def turn(self, cancelled: Flag | None = None) -> AsyncGenerator[bool]:
+        """Wait for one's turn, and pass it on at the end.
+
+        Args:
+            cancelled: When it is set, the wait ends within 0.1 seconds.
+
+        Yields:
+            Whether the turn has come.
+        """
         mine: Future[None] = Future()
         with self._lock:
             self._queue.append(mine)
             if len(self._queue) == 1:
                 mine.set_result(None)
         try:
-            if not mine.done():
-                await asyncio.wrap_future(mine)
-            yield
+            yield mine.done() or await self._come(mine, cancelled)
         finally:
             with self._lock:
                 self._queue.remove(mine)
                 if self._queue and not self._queue[0].done():
                     self._queue[0].set_result(None)
+
+    async def _come(self, mine: Future[None], cancelled: Flag | None) -> bool:
+        come = asyncio.wrap_future(mine)
+        pause = None if cancelled is None else 0.05
+        while not (cancelled is not None and cancelled.is_set()):
+            # `wait` leaves the future alone when its task is cancelled: whoever is before us may be about to set it.
+            await asyncio.wait((come,), timeout=pause)
+            if come.done():
+                return True
+        return False
 
 
 class Jobs:
@@ -154,7 +168,6 @@ class Jobs:
             cancelled: When it is set, the command is ended and what it wrote is returned.
         """
         started = time.monotonic()
-        cancelled = watched(cancelled)
         if cancelled is not None and cancelled.is_set():
             return CommandResult(command=spawn.line, exit_code=None, cancelled=True, cwd=spawn.cwd)
         listener = None if on_output is None else _Listener(on_output)

@@ -25,6 +25,7 @@ from anyshell.errors import (
     UnknownCommandID,
     WorkingDirectoryGone,
 )
+from anyshell.interrupt import watched
 from anyshell.jobs import Jobs, Turns
 from anyshell.keywords import Keywords
 from anyshell.options import ShellOptions, option_names
@@ -293,9 +294,12 @@ class ShellSession(Closing, Keywords):
         self, command: str, timeout: float | None, call: Call, *, workdir: str | None = None
     ) -> CommandResult:
         seconds = self._timeout(timeout)
+        call = replace(call, cancelled=watched(call.cancelled))
         verdict, spawn = await self._prepare(command, call, workdir)
         if self.options.persist_cwd and workdir is None:
-            async with self._turns.turn():
+            async with self._turns.turn(call.cancelled) as come:
+                if not come:
+                    return self._audit(verdict, await self._execute(verdict, spawn, seconds, call))
                 spawn = replace(spawn, cwd=await self._directory.start())
                 name, preamble = await self._directory.recorder(spawn.shell)
                 spawn = replace(spawn, preamble=preamble)
