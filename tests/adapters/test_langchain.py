@@ -1,7 +1,9 @@
 """LangChain: the contract, and what only this framework has."""
 
 import asyncio
+import copy
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -282,6 +284,24 @@ def test_all_of_one_outermost_run_share_a_session(tmp_path: Path) -> None:
 
     assert RunnableLambda(both).invoke(None)[1] == f'[stdout]\n{tmp_path}/a\n'
     assert texts(node.invoke(second)) == [f'[stdout]\n{tmp_path}\n']
+
+
+def test_copies_of_tools_and_of_a_toolkit_work_like_the_first(tmp_path: Path) -> None:
+    toolkit = ShellToolkit(cwd=tmp_path, persist_cwd=True)
+    pickled = pickle.loads(pickle.dumps(toolkit))  # noqa: S301  (our own bytes)
+    tools = [
+        copy.deepcopy(toolkit.get_tools()),
+        copy.deepcopy(toolkit).get_tools(),
+        pickled.get_tools(),
+    ]
+    with OpenAIServer([[start()], [run('pwd')], 'Done.'] * 3) as server:
+        for copied in tools:
+            create_agent(model(server.base_url), copied).invoke(asked('Go.'))
+
+    started, here = f"Started background command: '{NAP}'\nID: j1", f'[stdout]\n{tmp_path}\n'
+    assert [tuple(request.tool_results.values()) for request in server.requests[2::3]] == [
+        (started, here)
+    ] * 3
 
 
 def test_session_takes_no_settings_beside_it() -> None:

@@ -1,6 +1,7 @@
 """OpenAI Agents SDK: the contract, and what only this framework has."""
 
 import asyncio
+import copy
 import dataclasses
 import json
 import os
@@ -138,6 +139,18 @@ async def test_block_is_what_bounds_directory_and_jobs(tmp_path: Path) -> None:
 def test_session_takes_no_settings_beside_it() -> None:
     with ShellSession() as session, pytest.raises(OptionError, match='without persist_cwd'):
         ShellTools(session=session, persist_cwd=True)
+
+
+async def test_copy_of_an_agent_is_in_the_same_block(tmp_path: Path) -> None:
+    with OpenAIServer([[('run_command', {'command': 'exit 3'})], 'Done.']) as server:
+        async with ShellTools(cwd=tmp_path) as shell:
+            one = agent(server.base_url, shell)
+            again = dataclasses.replace(one, tools=copy.deepcopy(one.tools))
+            result = await Runner.run(again, 'Go.')
+
+    (item,) = (item for item in result.new_items if isinstance(item, ToolCallOutputItem))
+    assert item.custom_data is not None
+    assert item.custom_data['exit_code'] == 3
 
 
 async def test_broken_json_is_explained_and_does_not_end_the_run(tmp_path: Path) -> None:

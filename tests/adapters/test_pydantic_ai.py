@@ -1,9 +1,11 @@
 """Pydantic AI: the contract, and what only this framework has."""
 
 import asyncio
+import copy
 import inspect
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -44,6 +46,10 @@ NAP = f'sleep 41{os.getpid()}.5'
 def running(command: str) -> bool:
     listed = subprocess.run(['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True)
     return command in listed.stdout
+
+
+def pickled(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))  # noqa: S301  (our own bytes)
 
 
 def model(base_url: str, kind: Any = OpenAIChatModel) -> Any:
@@ -183,6 +189,30 @@ def test_agent_spec_with_a_wrong_setting_is_an_error_that_names_it() -> None:
         Agent.from_spec(
             {'capabilities': [{'Shell': {'max_jobs': 0}}]}, custom_capability_types=[Shell]
         )
+
+
+@pytest.mark.parametrize('copied', [copy.copy, copy.deepcopy, pickled])
+async def test_copy_is_a_fresh_capability_with_the_same_settings(
+    copied: Any, tmp_path: Path
+) -> None:
+    shell = Shell(cwd=tmp_path, env={'PATH': os.environ['PATH']}, id='mine')
+
+    again = copied(shell)
+
+    assert again == shell
+    await shell.aclose()
+    with OpenAIServer([[('start_command', {'command': NAP})], 'Done.']) as server:
+        await Agent(model(server.base_url), capabilities=[again]).run('Go.')
+    assert server.tool_results()[0].endswith('ID: j1')
+    assert not running(NAP)
+
+
+async def test_copy_of_a_toolset_ends_what_it_started(tmp_path: Path) -> None:
+    toolset = copy.deepcopy(Shell(cwd=tmp_path).get_toolset())
+    with OpenAIServer([[('start_command', {'command': NAP})], 'Done.']) as server:
+        await Agent(model(server.base_url), toolsets=[toolset]).run('Go.')
+
+    assert not running(NAP)
 
 
 def test_session_takes_no_settings_beside_it() -> None:

@@ -1,7 +1,9 @@
 """Strands: the contract, and what only this framework has."""
 
 import asyncio
+import copy
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -38,6 +40,10 @@ def running(command: str) -> bool:
         except psutil.Error:  # it has gone meanwhile
             continue
     return False
+
+
+def pickled(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))  # noqa: S301  (our own bytes)
 
 
 def files(path: Path) -> list[str]:
@@ -201,6 +207,28 @@ def test_several_agents_in_several_threads_share_a_plugin_and_a_sandbox(tmp_path
         answers = list(threads.map(one, 'abc'))
 
     assert answers == [f'[stdout]\n{tmp_path}/{name}\n' for name in 'abc']
+
+
+@pytest.mark.parametrize('copied', [copy.deepcopy, pickled])
+def test_copy_of_a_plugin_ends_what_its_own_agents_started(tmp_path: Path, copied: Any) -> None:
+    with OpenAIServer([[start()], 'Done.']) as server:
+        agent_of(server, copied(ShellPlugin(cwd=tmp_path)))('Go.')
+
+    assert server.tool_results()[0].endswith('ID: j1')
+    assert not running(NAP)
+
+
+def test_plugin_may_be_subclassed_with_tools_of_its_own() -> None:
+    class More(ShellPlugin):
+        @tool
+        def more(self) -> str:
+            """Do more."""
+            return 'more'
+
+    with OpenAIServer([[('more', {}), run('echo ours')], 'Done.']) as server:
+        agent_of(server, More())('Go.')
+
+    assert set(server.tool_results()) == {'more', '[stdout]\nours\n'}
 
 
 def test_agent_that_is_dropped_takes_its_commands_along(tmp_path: Path) -> None:

@@ -2,18 +2,24 @@
 
 import copy
 import pickle
+from functools import partial
 from typing import Any
 
 import pytest
 
 from anyshell import (
     ApprovalRequired,
+    BubblewrapSandbox,
     CommandDenied,
     Decision,
+    DockerSandbox,
+    LocalSandbox,
     OptionError,
     SandboxPathNotFoundError,
     SandboxTimeoutError,
     ShellOptions,
+    ShellSession,
+    SshSandbox,
     UnknownCommandID,
     Verdict,
 )
@@ -54,6 +60,42 @@ def test_an_error_survives_pickle(error) -> None:
     again = pickled(error)
 
     assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+
+
+LIVE = [
+    ShellSession,
+    LocalSandbox,
+    BubblewrapSandbox,
+    partial(DockerSandbox, 'c'),
+    partial(SshSandbox, 'h'),
+]
+
+
+@pytest.mark.parametrize('make', LIVE)
+@pytest.mark.parametrize('copied', [copy.copy, copy.deepcopy])
+def test_what_is_live_is_its_own_copy(copied, make) -> None:
+    """Its owner closes it, and what holds it, such as an agent, can be copied."""
+    live = make()
+
+    assert copied(live) is live
+
+
+@pytest.mark.parametrize('make', [ShellSession, partial(DockerSandbox, 'c')])
+def test_what_is_live_says_why_it_can_not_be_pickled(make) -> None:
+    with pytest.raises(TypeError, match=r'lives in one process .* there'):
+        pickle.dumps(make())
+
+
+async def test_local_sandbox_is_pickled_as_its_settings() -> None:
+    """Also one that was used and is closed."""
+    sandbox = LocalSandbox(cwd='/', env={'A': 'a'})
+    await sandbox.execute('true')
+    await sandbox.aclose()
+
+    again = pickled(sandbox)
+
+    assert (await again.execute('pwd; echo $A')).stdout == '/\na\n'
+    await again.aclose()
 
 
 def test_the_words_around_an_approval() -> None:

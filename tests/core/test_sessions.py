@@ -1,8 +1,16 @@
 """The sessions of an adapter."""
 
+import copy
+import pickle
+from typing import Any
+
 import pytest
 
-from anyshell import OptionError, Policy, Sessions, ShellSession
+from anyshell import LocalSandbox, OptionError, Policy, Sessions, ShellSession
+
+
+def pickled(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))  # noqa: S301  (our own bytes)
 
 
 def test_each_run_has_one_session() -> None:
@@ -87,3 +95,23 @@ def test_session_takes_no_settings_beside_it() -> None:
         'session=<ShellSession in a LocalSandbox> is not allowed: '
         'it must be given without cwd and env and policy, since it has settings of its own'
     )
+
+
+@pytest.mark.parametrize('copied', [copy.deepcopy, pickled])
+def test_copy_has_the_settings_and_no_runs(copied) -> None:
+    sessions = Sessions({'cwd': '/', 'env': {'A': 'a'}}, policy=Policy.from_lists())
+    sessions.of('a')
+
+    again = copied(sessions)
+
+    assert again.of(None).options == sessions.own.options
+    assert again.own.options.env is not sessions.own.options.env
+    assert again.own is not sessions.own
+    assert not again.knows('a')
+
+
+def test_copy_shares_what_was_handed_in() -> None:
+    with ShellSession(sandbox=LocalSandbox()) as session:
+        assert copy.deepcopy(Sessions({}, session=session)).own is session
+
+    assert copy.deepcopy(Sessions({}, sandbox=(sandbox := LocalSandbox())))._sandbox is sandbox

@@ -9,7 +9,7 @@ import posixpath
 import re
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from anyshell import output, waiting
 from anyshell.cwd import Directory
@@ -105,6 +105,10 @@ class ShellSession(Closing, Keywords):
     def __repr__(self) -> str:
         closed = ', closed' if self._closed else ''
         return f'<{type(self).__name__} in a {type(self._sandbox).__name__}{closed}>'
+
+    def __reduce__(self) -> NoReturn:
+        msg = 'a ShellSession lives in one process and can not be pickled; pickle its `options` and open a session there'
+        raise TypeError(msg)
 
     def _begin(self) -> None:
         options = self.options

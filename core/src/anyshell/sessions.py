@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from anyshell.errors import OptionError
 from anyshell.keywords import refuse_unknown
@@ -20,6 +21,8 @@ class Sessions:
     """Gives each run its session. What was opened here is ended with its run; a session that was handed in is not.
 
     A run that pauses for a person has not ended: its session waits for the run that goes on with its thread.
+
+    A copy has the same settings and no runs; the session, the sandbox and the policy that were handed in are the same.
 
     Args:
         settings: The settings of new sessions.
@@ -49,6 +52,7 @@ class Sessions:
         if session is not None and given:
             allowed = f'given without {" and ".join(given)}, since it has settings of its own'
             raise OptionError('session', session, allowed)
+        self._settings = settings
         self._options = ShellOptions(**settings)
         self._sandbox = sandbox
         self._policy = policy
@@ -57,6 +61,11 @@ class Sessions:
         self._running: dict[Hashable, tuple[ShellSession, str | None]] = {}
         self._paused: dict[str, ShellSession] = {}
         self.own = self._open() if session is None else session
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        session = self.own if self._shared else None
+        again = partial(Sessions, session=session, sandbox=self._sandbox, policy=self._policy)
+        return again, (self._settings,)
 
     def _open(self) -> ShellSession:
         return ShellSession(self._options, sandbox=self._sandbox, policy=self._policy)

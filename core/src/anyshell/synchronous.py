@@ -15,7 +15,16 @@ T = TypeVar('T')
 
 
 class Closing:
-    """Something that is closed once: by `async with`, `with`, `aclose` or `close`; more than once is harmless."""
+    """Something that is closed once: by `async with`, `with`, `aclose` or `close`; more than once is harmless.
+
+    It has one owner, who closes it, so a copy is the thing itself: what holds it can be copied with `copy.deepcopy`.
+    """
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
     async def __aenter__(self) -> Self:
         return self

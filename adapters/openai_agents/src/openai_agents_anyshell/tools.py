@@ -26,6 +26,7 @@ from anyshell import (
     ShellSession,
     Tool,
     Verdict,
+    run_sync,
 )
 from openai_agents_anyshell.output import CommandOutput, Listener, Listeners
 
@@ -65,8 +66,8 @@ class ShellTools:
         on_output: Listener | None = None,
         **options: Unpack[ShellKeywords],
     ) -> None:
-        self._owned = session is None
-        self.session = Sessions(options, session=session, sandbox=sandbox, policy=policy).own
+        self._sessions = Sessions(options, session=session, sandbox=sandbox, policy=policy)
+        self.session = self._sessions.own
         settings = self.session.options
         # Where nothing can be asked the SDK is not told to ask: it would pause for a call with broken JSON.
         self._asks = settings.on_ask == 'ask' and bool(
@@ -75,6 +76,14 @@ class ShellTools:
         self._edited: dict[str, str] = {}
         self._listeners = Listeners(on_output)
         self._facts: WeakKeyDictionary[RunContextWrapper[Any], dict[str, Any]] = WeakKeyDictionary()
+
+    # A copy of an agent has the same tools, in the same block.
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
     def tools(self) -> list[agents.Tool]:
         """The tools, for `Agent(tools=…)`."""
@@ -174,14 +183,11 @@ class ShellTools:
     async def aclose(self) -> None:
         """End all commands, unless the session was handed in. Idempotent."""
         self._listeners.close()
-        if self._owned:
-            await self.session.aclose()
+        await self._sessions.aclose()
 
     def close(self) -> None:
         """`aclose` for synchronous code."""
-        self._listeners.close()
-        if self._owned:
-            self.session.close()
+        run_sync(self.aclose())
 
     async def __aenter__(self) -> Self:
         return self

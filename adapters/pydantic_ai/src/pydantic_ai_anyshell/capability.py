@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, cast, get_type_hints
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import Annotated, Any, Self, cast, get_type_hints
 
 from pydantic import GetPydanticSchema
 from pydantic_ai import (
@@ -99,41 +100,49 @@ class Shell(ShellOptions, AbstractCapability[AgentDepsT]):
         )
         self._asked = set()
 
+    def __copy__(self) -> Self:
+        return replace(self)  # a plain copy would share the runs
+
     def get_toolset(self) -> FunctionToolset[AgentDepsT]:
         tools = [self._tool(tool) for tool in self._sessions.own.tools]
         return ShellToolset(tools, self.id or 'anyshell', self._asked, self._end)
 
     def _tool(self, tool: anyshell.Tool) -> Tool[AgentDepsT]:
-        async def call(ctx: RunContext[AgentDepsT], /, **arguments: Any) -> ToolReturn:
-            self._enter(ctx)
-            session = self._sessions.of(ctx.run_id, thread=ctx.conversation_id)
-            own = next(own for own in session.tools if own.name == tool.name)
-            # IDs of calls are the provider's: some count from 0 in every answer.
-            call_id = f'{ctx.run_id}:{ctx.run_step}:{ctx.tool_call_id}'
-            try:
-                reply = await own.call(
-                    arguments,
-                    call_id=call_id,
-                    approved=ctx.tool_call_approved,
-                    on_output=_emitter(ctx),
-                )
-            except CommandDenied as denied:
-                raise ModelRetry(str(denied)) from denied
-            except anyshell.ApprovalRequired as ask:
-                self._asked.add(ctx.run_id)
-                raise ApprovalRequired(metadata=ask.request(tool.name, arguments)) from ask
-            text = reply.text
-            if ctx.tool_call_approved and (command := _changed(ctx, arguments)) is not None:
-                text = anyshell.ApprovalRequired.edited(command, text)
-            return ToolReturn(text, metadata=reply.facts)
-
         # Without a validator of the framework's: `call` checks the arguments, and says what is wrong in core's words.
         schema = tool.arguments.model_json_schema()
+        call = partial(
+            self._call, tool.name
+        )  # no closure, which a copy of the toolset would share with this one
         made = Tool[AgentDepsT].from_schema(
             call, tool.name, tool.description, schema, takes_ctx=True
         )
         made.max_retries = ENDLESS
         return made
+
+    async def _call(
+        self, name: str, ctx: RunContext[AgentDepsT], /, **arguments: Any
+    ) -> ToolReturn:
+        self._enter(ctx)
+        session = self._sessions.of(ctx.run_id, thread=ctx.conversation_id)
+        tool = next(tool for tool in session.tools if tool.name == name)
+        # IDs of calls are the provider's: some count from 0 in every answer.
+        call_id = f'{ctx.run_id}:{ctx.run_step}:{ctx.tool_call_id}'
+        try:
+            reply = await tool.call(
+                arguments,
+                call_id=call_id,
+                approved=ctx.tool_call_approved,
+                on_output=_emitter(ctx),
+            )
+        except CommandDenied as denied:
+            raise ModelRetry(str(denied)) from denied
+        except anyshell.ApprovalRequired as ask:
+            self._asked.add(ctx.run_id)
+            raise ApprovalRequired(metadata=ask.request(name, arguments)) from ask
+        text = reply.text
+        if ctx.tool_call_approved and (command := _changed(ctx, arguments)) is not None:
+            text = anyshell.ApprovalRequired.edited(command, text)
+        return ToolReturn(text, metadata=reply.facts)
 
     async def wrap_run(
         self, ctx: RunContext[AgentDepsT], *, handler: WrapRunHandler

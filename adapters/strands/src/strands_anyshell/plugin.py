@@ -79,11 +79,16 @@ class ShellPlugin(Plugin):
     ) -> None:
         super().__init__()
         self._sessions = Sessions(options, session=session, sandbox=sandbox, policy=policy)
-        self._tools = [self._tool(tool) for tool in self._sessions.own.tools]
 
     @property
     def name(self) -> str:
         return 'anyshell'
+
+    @property
+    def tools(self) -> list[DecoratedFunctionTool[..., Any]]:
+        # Made for each agent, so that no closure outlives a copy of the plugin; before them those of a subclass.
+        ours = (self._tool(tool) for tool in self._sessions.own.tools)
+        return [*super().tools, *ours]  # pyright: ignore[reportUnknownMemberType]  (a generic class without arguments)
 
     def init_agent(self, agent: Agent) -> None:
         agent.add_hook(self._after_invocation, AfterInvocationEvent)

@@ -51,6 +51,10 @@ class LocalSandbox(PosixShellSandbox):
         self._own: LocalProcesses | None = None
         self._closed = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Pickled, it is the same place; what runs there by the first one's hand is the first one's.
+        return {**self.__dict__, '_own': None, '_closed': False}
+
     def processes(self, *, max_log_bytes: int = 100_000_000) -> LocalProcesses:
         return LocalProcesses(cwd=self.cwd, env=self.env, max_log_bytes=max_log_bytes)
 

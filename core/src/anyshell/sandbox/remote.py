@@ -12,7 +12,7 @@ import tempfile
 import time
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from anyshell.errors import (
     SandboxError,
@@ -336,6 +336,10 @@ class KeptSandbox(PosixShellSandbox):
         self._channel = channel
         self._own: KeptProcesses | None = None
         self._closed = False
+
+    def __reduce__(self) -> NoReturn:
+        msg = f'a {type(self).__name__} lives in one process and can not be pickled; make one of the same settings there'
+        raise TypeError(msg)
 
     def processes(self, *, max_log_bytes: int = 100_000_000) -> KeptProcesses:
         return KeptProcesses(self._channel, max_log_bytes=max_log_bytes)
