@@ -256,13 +256,27 @@ async def without_bubblewrap(home: Path) -> None:
         await in_a_sandbox(BubblewrapSandbox(cwd=home), 'true')
 
 
-async def refused_by_ssh(home: Path) -> None:
-    program = home / 'ssh'
-    program.write_text('#!/bin/sh\necho "web: Permission denied (publickey)." >&2\nexit 255\n')
-    program.chmod(0o755)
+async def refused(home: Path, program: str, said: str, code: int, sandbox: Sandbox) -> None:
+    """Use a sandbox whose client does nothing but say why it can't."""
+    client = home / program
+    client.write_text(f'#!/bin/sh\ncat >&2 <<-.\n{said}\n.\nexit {code}\n')
+    client.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv('PATH', f'{home}:{os.environ["PATH"]}')
-        await in_a_sandbox(SshSandbox('web'), 'true')
+        await in_a_sandbox(sandbox, 'true')
+
+
+async def refused_by_ssh(home: Path) -> None:
+    await refused(home, 'ssh', 'web: Permission denied (publickey).', 255, SshSandbox('web'))
+
+
+async def no_engine_for_an_image(home: Path) -> None:
+    said = "Cannot connect to the Docker daemon. Is it running?\n\nRun 'docker run --help' for more"
+    await refused(home, 'docker', said, 125, DockerSandbox(image='web'))
+
+
+async def no_image(home: Path) -> None:
+    await refused(home, 'docker', 'Unable to find image.', 125, DockerSandbox(image='web'))
 
 
 def in_another_thread(home: Path) -> None:
@@ -308,6 +322,9 @@ DEVELOPER = [
     Row('Python that does not start', SandboxUnavailable, raised(lambda _: watch._start_watcher(0), executable='/nonesuch/of/this/host'), 'the watcher process could not be started', 'No such file or directory', '"anyshell doctor"'),
     Row('no docker', SandboxUnavailable, raised(lambda _: in_a_sandbox(DockerSandbox('web', program='nonesuch-docker'), 'true')), 'nonesuch-docker is not installed', 'on PATH', 'install it, or name another client with program='),
     Row('no engine', SandboxUnavailable, raised(lambda _: in_a_sandbox(DockerSandbox('web', program='false'), 'true')), 'false does not answer', 'Start its engine', '"anyshell doctor" says more'),
+    Row('no engine for an image', SandboxUnavailable, raised(no_engine_for_an_image), 'no container could be started (docker says: Cannot connect to the Docker daemon. Is it running?)', 'Start its engine, or see that this user may use it', '"anyshell doctor" says more'),
+    Row('no image', SandboxUnavailable, raised(no_image), 'no container could be started (docker says: Unable to find image)', 'See that the image is there', 'or can be pulled'),
+    Row('no docker for an image', SandboxUnavailable, raised(lambda _: in_a_sandbox(DockerSandbox(image='web', program='nonesuch-docker'), 'true')), 'nonesuch-docker is not installed', 'install it, or name another client with program=', '"anyshell doctor" says which sandboxes work here'),
     Row('host refuses', SandboxUnavailable, raised(refused_by_ssh), "the host 'web' can not be used", 'check', 'ssh says: web: Permission denied (publickey).'),
     Row('no bubblewrap', SandboxUnavailable, raised(without_bubblewrap), 'bwrap is not installed', 'on PATH', 'install the package bubblewrap'),
     Row('everything writable', ValueError, raised(lambda _: BubblewrapSandbox(cwd='/')), 'cwd="/"', 'would make the whole machine writable', 'name the directory to work in'),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
@@ -13,16 +14,18 @@ import click
 
 from anyshell.command_line.demo import demo
 from anyshell.command_line.doctor import doctor, own_version
+from anyshell.command_line.rules import policy_options, said, settings
 from anyshell.command_line.run import run
 from anyshell.command_line.terminal import colour
-from anyshell.errors import PolicyError
-from anyshell.policy import DEFAULT_DENIED_COMMANDS, Decision, Policy
-from anyshell.policy.file import PolicyFile, json_schema, load, parse
+from anyshell.errors import AnyshellError
+from anyshell.options import ShellOptions
+from anyshell.policy import Decision
+from anyshell.policy.file import json_schema, load, read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from anyshell.policy import Explanation, Verdict
+    from anyshell.policy import Explanation, Policy, Verdict
 
 _FAILED = 3  # 0, 1 and 2 are verdicts
 _COLOURS = {Decision.ALLOW: 'green', Decision.ASK: 'yellow', Decision.DENY: 'red'}
@@ -41,13 +44,13 @@ class _Group(click.Group):
         except click.ClickException as error:
             error.show()
             sys.exit(_FAILED)
-        except PolicyError as error:
-            click.echo(f'Error: {error}', err=True)
+        except AnyshellError as error:
+            click.echo(f'Error: {said(error)}', err=True)
             sys.exit(_FAILED)
         sys.exit(result if isinstance(result, int) else 0)
 
 
-@click.group(cls=_Group)
+@click.group(cls=_Group, context_settings={'help_option_names': ['-h', '--help']})
 @click.version_option(own_version())
 def main() -> None:
     """One shell tool for AI agents, by hand: judge a command, run one, look at this host.
@@ -61,38 +64,44 @@ def main() -> None:
     click.get_current_context().color = colour()
 
 
-def _policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
+class _Line(click.Command):
+    """A command that takes one line; of the words of one, that were not put in quotes, it says so."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words = tuple(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if not error.possibilities and not words[0].startswith('-'):
+                raise click.UsageError(
+                    f'{error.format_message()} {_unquoted(ctx, words)}', ctx
+                ) from None
+            raise
+
+
+def _unquoted(context: click.Context, words: tuple[str, ...]) -> str:
+    return f'A line is one argument, so put it in quotes: {context.command_path} {shlex.quote(" ".join(words))}'
+
+
+def _one_line(context: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> str:
+    del parameter
+    line, *more = words
+    if more:
+        raise click.UsageError(_unquoted(context, words))
+    if line != '-':
+        return line
+    # Undecodable bytes become lone surrogates, which the policy refuses with a reason.
+    return sys.stdin.buffer.read().decode('utf-8', 'surrogateescape')
+
+
+def _judging(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
+        click.argument('command', metavar='COMMAND', nargs=-1, required=True, callback=_one_line),
+        policy_options,
         click.option(
-            '--policy',
-            'path',
-            type=click.Path(),
-            help='A policy file. The options below take its place.',
-        ),
-        click.option('--allow', multiple=True, metavar='COMMAND', help='Only these commands run.'),
-        click.option(
-            '--deny',
-            multiple=True,
-            metavar='COMMAND',
-            help='These never run; the default list steps back.',
-        ),
-        click.option('--ask', multiple=True, metavar='COMMAND', help='These need approval.'),
-        click.option(
-            '--deny-operator',
-            multiple=True,
-            metavar='OPERATOR',
-            help="A shell operator such as '>'.",
-        ),
-        click.option(
-            '--allow-interactive', is_flag=True, help='Let programs run that expect a terminal.'
-        ),
-        click.option(
-            '--unresolved',
-            type=click.Choice(['deny', 'ask', 'allow']),
-            help='For what is not known before it runs.',
-        ),
-        click.option(
-            '--shell', type=click.Choice(['bash', 'sh']), help='The shell that the line is for.'
+            '--shell',
+            type=click.Choice(['bash', 'sh']),
+            help="The shell that the line is for; by default the policy file's, else bash.",
         ),
     )
     for option in reversed(options):
@@ -100,49 +109,25 @@ def _policy_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _policy(  # noqa: PLR0917  # the options of a policy
-    path: str | None,
-    allow: tuple[str, ...],
-    deny: tuple[str, ...],
-    ask: tuple[str, ...],
-    deny_operator: tuple[str, ...],
-    allow_interactive: bool,  # noqa: FBT001  # click passes it by name
-    unresolved: Literal['deny', 'ask', 'allow'] | None,
-    shell: Literal['bash', 'sh'] | None,
-) -> Policy:
-    if path is not None:
-        if allow or deny or ask or deny_operator or allow_interactive or unresolved:
-            raise click.UsageError('give either --policy or the options of a policy, not both')
-        return load(path).policy(shell=shell)
-    return Policy.from_lists(
-        allowed_commands=allow,
-        denied_commands=deny or DEFAULT_DENIED_COMMANDS,
-        ask_commands=ask,
-        denied_operators=deny_operator,
-        allow_interactive=allow_interactive,
-        unresolved=unresolved or 'deny',
-        shell=shell or 'bash',
-    )
-
-
-def _line(command: str) -> str:
-    if command != '-':
-        return command
-    # Undecodable bytes become lone surrogates, which the policy refuses with a reason.
-    return sys.stdin.buffer.read().decode('utf-8', 'surrogateescape')
+def _policy(*, path: str | None, shell: Literal['bash', 'sh'] | None, **given: Any) -> Policy:
+    rules = settings(**given)
+    if path is None:
+        return ShellOptions(**rules).policy(shell or 'bash')
+    if rules:
+        raise click.UsageError('give either --policy or rules such as --allow and --deny, not both')
+    return load(path).policy(shell=shell)
 
 
 def _printable(text: str) -> str:
     return text.encode('utf-8', 'backslashreplace').decode()
 
 
-@main.command()
-@click.argument('command')
-@_policy_options
+@main.command(cls=_Line, short_help='Say whether a command may run, without running it.')
+@_judging
 @click.option('--json', 'as_json', is_flag=True, help='Print the verdict as JSON.')
 def check(command: str, as_json: bool, **options: Any) -> int:  # noqa: FBT001  # click passes it by name
     """Say whether COMMAND may run (`-` reads it): exit code 0 allow, 1 ask, 2 deny, 3 for an error. Runs nothing."""
-    verdict = _policy(**options).check(_line(command))
+    verdict = _policy(**options).check(command)
     if as_json:
         click.echo(json.dumps(_verdict(verdict)))
     else:
@@ -162,13 +147,12 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-@main.command()
-@click.argument('command')
-@_policy_options
+@main.command(cls=_Line, short_help='Show why: what a line would run, and what each rule says.')
+@_judging
 @click.option('--json', 'as_json', is_flag=True, help='Print everything as JSON.')
 def explain(command: str, as_json: bool, **options: Any) -> int:  # noqa: FBT001  # click passes it by name
     """Show every command that COMMAND would run, what runs it, what each rule said, and the winner. Runs nothing."""
-    explanation = _policy(**options).explain(_line(command))
+    explanation = _policy(**options).explain(command)
     if as_json:
         click.echo(json.dumps(_explanation(explanation)))
     else:
@@ -254,19 +238,11 @@ def _show(explanation: Explanation) -> None:
     )
 
 
-@main.command()
-@click.argument('policy', type=click.Path())
+@main.command(short_help='Run the examples of a policy file.')
+@click.argument('policy', metavar='FILE', type=click.Path())
 def test(policy: str) -> int:
-    """Run the examples of the POLICY file and name entries that can never match: exit code 0 when all is well, else 1."""
-    try:
-        with open(policy, encoding='utf-8') as file:  # the path is shown as it was given
-            loaded = parse(file.read(), policy)
-    except (OSError, UnicodeDecodeError) as error:
-        raise PolicyError(f'{policy}: the policy file can not be read: {error}') from error
-    return _report(loaded)
-
-
-def _report(loaded: PolicyFile) -> int:
+    """Run the examples of a policy FILE and name entries that can never match: exit code 0 when all is well, else 1."""
+    loaded = read(policy)
     failed, unreachable = loaded.failed_examples(), loaded.unreachable()
     for sentence in failed:
         click.echo(f'{click.style("failed", fg="red")}  {_printable(sentence)}')
@@ -279,7 +255,7 @@ def _report(loaded: PolicyFile) -> int:
     return int(bool(failed or unreachable))
 
 
-@main.command()
+@main.command(short_help='Print the JSON Schema of policy files.')
 def schema() -> None:
     """Print the JSON Schema of policy files, for editors."""
     click.echo(json.dumps(json_schema(), indent=2))

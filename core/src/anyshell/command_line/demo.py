@@ -17,6 +17,7 @@ from pathlib import Path
 
 import click
 
+from anyshell.command_line.rules import seconds_or_none
 from anyshell.command_line.terminal import Tone, say
 from anyshell.errors import CommandDenied
 from anyshell.options import ShellOptions
@@ -82,11 +83,11 @@ TURNS = (
 )
 
 
-@click.command()
+@click.command(short_help='Play a session with all tools, as a model sees it.')
 @click.option(
     '--pause',
     metavar='SECONDS',
-    type=click.FloatRange(min=0),
+    callback=seconds_or_none,
     help='Wait so long before each turn; by default 0.8 on a terminal, else 0.',
 )
 def demo(*, pause: float | None) -> int:

@@ -49,7 +49,7 @@ def examine(required: frozenset[str] = frozenset()) -> list[Check]:
     return [replace(check, required=True) if check.name in required else check for check in found]
 
 
-@click.command()
+@click.command(short_help='Try what this host can do, and say how to mend the rest.')
 @click.option('--json', 'as_json', is_flag=True, help='Print the answers as JSON.')
 @click.option(
     '--require',

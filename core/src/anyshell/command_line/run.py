@@ -7,15 +7,18 @@ import os
 import shlex
 import signal
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from anyshell.command_line import sandboxes
+from anyshell.command_line.rules import ONE_POLICY, policy_options, said, seconds, settings
 from anyshell.command_line.terminal import say
 from anyshell.errors import AnyshellError, ApprovalRequired, CommandDenied, OptionError
 from anyshell.options import ShellOptions
-from anyshell.policy.file import load
+from anyshell.policy import Policy
+from anyshell.policy.file import PolicyFile, load
 from anyshell.session import ShellSession
 from anyshell.tools import Call, RunCommandArguments
 
@@ -48,8 +51,29 @@ class _Run(click.Command):
             error.show()
             sys.exit(FAILED)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            error.show()
+            sys.exit(FAILED)
 
-@click.command(cls=_Run, context_settings={'allow_interspersed_args': False})
+
+@dataclass(kw_only=True)
+class _Options(ShellOptions):
+    """Options whose policy may be that of a file."""
+
+    file: PolicyFile | None = None
+
+    def policy(self, shell: Literal['bash', 'sh'] = 'bash') -> Policy:
+        return super().policy(shell) if self.file is None else self.file.policy(shell=shell)
+
+
+@click.command(
+    cls=_Run,
+    context_settings={'allow_interspersed_args': False},
+    short_help='Run a command as an agent would: policy, sandbox, limit.',
+)
 @click.option(
     '--sandbox',
     'place',
@@ -67,44 +91,15 @@ class _Run(click.Command):
 @click.option(
     '--timeout',
     metavar='SECONDS',
-    type=click.FloatRange(min=0, min_open=True),
-    default=30.0,
+    type=str,
+    callback=seconds,
+    default='30',
     show_default=True,
     help='When this has passed, the command is ended with everything that it started.',
 )
-@click.option(
-    '--policy',
-    'path',
-    type=click.Path(),
-    help='A policy file. The options below, up to --shell, take its place.',
-)
-@click.option(
-    '--allow',
-    metavar='COMMAND',
-    multiple=True,
-    help='Allow only this (repeat), such as git or "git status".',
-)
-@click.option(
-    '--deny',
-    metavar='COMMAND',
-    multiple=True,
-    help='Deny this (repeat), instead of the default list.',
-)
-@click.option(
-    '--deny-operator',
-    metavar='OPERATOR',
-    multiple=True,
-    help='Deny this operator of the shell (repeat), such as ">".',
-)
-@click.option('--ask', metavar='COMMAND', multiple=True, help='Ask before this runs (repeat).')
+@policy_options
 @click.option(
     '--yes', is_flag=True, help='Approve what would be asked. What is denied stays denied.'
-)
-@click.option('--allow-interactive', is_flag=True, help='Allow programs that expect a terminal.')
-@click.option(
-    '--unresolved',
-    type=click.Choice(['deny', 'ask', 'allow']),
-    help='What to do with a command whose name is not known before it runs; by default deny.',
 )
 @click.option('--no-policy', is_flag=True, help='Allow everything.')
 @click.option(
@@ -138,18 +133,13 @@ def run(
     cwd: str,
     timeout: float,
     path: str | None,
-    allow: tuple[str, ...],
-    deny: tuple[str, ...],
-    deny_operator: tuple[str, ...],
-    ask: tuple[str, ...],
     yes: bool,
-    allow_interactive: bool,
-    unresolved: Literal['deny', 'ask', 'allow'] | None,
     no_policy: bool,
     env: tuple[str, ...],
     hide_env: tuple[str, ...],
     shell: Literal['bash', 'sh'] | None,
     as_model: bool,
+    **given: Any,
 ) -> int:
     """Run a COMMAND as an agent's shell would: under a policy, in a sandbox, with a time limit.
 
@@ -173,34 +163,29 @@ def run(
       anyshell run --sandbox ssh:build.example --cwd /srv/app -- git log -1
       anyshell run --as-model -- 'rm -rf build'
     """  # noqa: D301 - a backspace is how click is told not to wrap
+    rules = settings(**given)
+    if (path is not None) + bool(rules) + no_policy > 1:
+        raise click.UsageError(ONE_POLICY)
+    if no_policy:
+        rules.update(denied_commands=(), allow_interactive=True, unresolved='allow')
     try:
-        rules = {
-            'allowed_commands': allow,
-            'denied_commands': deny,
-            'denied_operators': deny_operator,
-            'ask_commands': ask,
-            'allow_interactive': allow_interactive,
-            'unresolved': unresolved,
-        }
-        settings = _settings(
-            path, {name: value for name, value in rules.items() if value}, no_policy=no_policy
-        )
-        if shell is not None:
-            settings['shell'] = shell
-        options = ShellOptions(
+        file = None if path is None else load(path)
+        sandbox = sandboxes.named(place, cwd=cwd, network=network)
+        options = _Options(
             cwd='.' if place in sandboxes.HERE else cwd,
             default_timeout=timeout,
             env=_variables(env) if env else None,
             denied_env_patterns=hide_env,
             tool_set='spec',
             max_log_bytes=UNBOUNDED,
-            **settings,
+            shell=shell or (file and file.settings.get('shell')),
+            file=file,
+            **rules,
         )
         line = command[0] if len(command) == 1 else shlex.join(command)
-        sandbox = sandboxes.named(place, cwd=cwd, network=network)
         code = asyncio.run(_signalled(_run(line, options, sandbox, as_model=as_model, yes=yes)))
     except (AnyshellError, OSError, ValueError) as error:
-        _complain(str(error))
+        _complain(said(error))
         code = FAILED
     return code
 
@@ -295,24 +280,11 @@ def _approved(request: ApprovalRequired, line: str) -> bool:
             loop.add_signal_handler(signal.SIGINT, task.cancel)
 
 
-def _settings(path: str | None, rules: dict[str, Any], *, no_policy: bool) -> dict[str, Any]:
-    """The options that describe the policy, from one of the three places that it can come from."""
-    if (path is not None) + bool(rules) + no_policy > 1:
-        raise OptionError(
-            '--policy', path, 'the only one of --policy, --no-policy and the options of a policy'
-        )
-    if path is not None:
-        return load(path).options()
-    if no_policy:
-        return {'denied_commands': (), 'allow_interactive': True, 'unresolved': 'allow'}
-    return rules
-
-
 def _variables(given: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition('=')
-        if not equals and name not in os.environ:
+        if not name or (not equals and name not in os.environ):
             raise OptionError(
                 '--env', name, 'NAME=VALUE, or the NAME of a variable that is set here'
             )

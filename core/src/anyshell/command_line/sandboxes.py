@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import shutil
 
-from anyshell.errors import OptionError
+import click
+
+from anyshell.errors import OptionError, SandboxUnavailable
 from anyshell.sandbox import (
     BubblewrapSandbox,
     DockerSandbox,
@@ -18,17 +20,14 @@ FORMS = (
     'local, bubblewrap, docker:CONTAINER (one that runs), image:IMAGE (a container of its own, removed at the end), '
     'podman:CONTAINER, podman-image:IMAGE or ssh:[USER@]HOST'
 )
-_PLACES: dict[str, Callable[[str, bool], Sandbox]] = {
-    'docker': lambda name, _: DockerSandbox(name),
-    'image': lambda name, network: DockerSandbox(
-        image=name, network='bridge' if network else 'none'
-    ),
-    'podman': lambda name, _: DockerSandbox(name, program='podman'),
-    'podman-image': lambda name, network: DockerSandbox(
-        image=name, network='bridge' if network else 'none', program='podman'
-    ),
-    'ssh': lambda name, _: SshSandbox(name),
+_ENGINES = {
+    'docker': 'docker',
+    'image': 'docker',
+    'podman': 'podman',
+    'podman-image': 'podman',
 }
+"""Which program reaches the containers of a word."""
+
 HERE = ('local', 'bubblewrap')
 """The sandboxes that start in a directory of this machine."""
 
@@ -44,21 +43,35 @@ def named(place: str, *, cwd: str, network: bool) -> Sandbox:
         network: Whether a sandbox that is made here can reach the network.
 
     Raises:
-        OptionError: If it is none of them, or if it has no network of its own to choose.
+        OptionError: If it is none of them, or the directory can't be used.
+        SandboxUnavailable: If the client of its engine is missing.
+        click.UsageError: If it has no network of its own to choose.
     """
-    kind, colon, name = place.partition(':')
-    if network and kind not in _OWN_NETWORK:
-        raise OptionError(
-            '--network',
-            True,  # noqa: FBT003 - the value of a flag
-            f'left out with --sandbox {kind}, whose network is as it is',
-        )
-    if place in HERE and not os.path.isdir(cwd):
+    kind, _, name = place.partition(':')
+    if place not in HERE and not (name and (kind in _ENGINES or kind == 'ssh')):
+        raise OptionError('--sandbox', place, FORMS)
+    if not cwd or (place in HERE and not os.path.isdir(cwd)):
         raise OptionError('--cwd', cwd, 'a directory that is there')
+    if network and kind not in _OWN_NETWORK:
+        raise click.UsageError(
+            f'--network has no place beside --sandbox {kind}, whose network is as it is: leave it out'
+        )
     if place == 'local':
         return LocalSandbox(cwd=cwd)
     if place == 'bubblewrap':
+        if os.path.realpath(cwd) == '/':
+            raise OptionError(
+                '--cwd', cwd, 'the directory to work in, which is all that can be written'
+            )
         return BubblewrapSandbox(cwd=cwd, network=network)
-    if kind not in _PLACES or not colon or not name:
-        raise OptionError('--sandbox', place, FORMS)
-    return _PLACES[kind](name, network)
+    if kind == 'ssh':
+        return SshSandbox(name)
+    program = _ENGINES[kind]
+    if shutil.which(program) is None:
+        raise SandboxUnavailable(
+            f'{program} is not on PATH, and --sandbox {kind} needs it: install it, or use another sandbox; '
+            '"anyshell doctor" says which ones work here'
+        )
+    if kind == program:
+        return DockerSandbox(name, program=program)
+    return DockerSandbox(image=name, network='bridge' if network else 'none', program=program)

@@ -171,14 +171,27 @@ def load(path: str | Path) -> PolicyFile:
         PolicyError: When the file can't be read, holds a key or a value that is not known, or an example does not
             hold; the text names the place.
     """
-    try:
-        text = Path(path).read_text(encoding='utf-8')
-    except (OSError, UnicodeDecodeError) as error:
-        raise PolicyError(f'{path}: the policy file can not be read: {error}') from error
-    loaded = parse(text, str(path))
+    loaded = read(path)
     if failed := loaded.failed_examples():
         raise PolicyError('; '.join(failed))
     return loaded
+
+
+def read(path: str | Path) -> PolicyFile:
+    """Read a policy file; its examples are not checked.
+
+    Raises:
+        PolicyError: When the file can't be read, or holds a key or a value that is not known.
+    """
+    try:
+        text = Path(path).read_text(encoding='utf-8')
+    except OSError as error:
+        raise PolicyError(
+            f'{path}: the policy file can not be read: {error.strerror or error}'
+        ) from error
+    except UnicodeDecodeError as error:
+        raise PolicyError(f'{path}: the policy file is not UTF-8: {error.reason}') from error
+    return parse(text, str(path))
 
 
 def parse(text: str, path: str = 'policy') -> PolicyFile:
@@ -192,7 +205,8 @@ def parse(text: str, path: str = 'policy') -> PolicyFile:
     try:
         root = cast('Any', yaml.compose(text, Loader=yaml.SafeLoader))  # pyright: ignore[reportUnknownMemberType]  # PyYAML's stubs
     except yaml.YAMLError as error:
-        raise PolicyError(f'{path}: not valid YAML: {error}') from error
+        where = str(error).replace('"<unicode string>"', path)
+        raise PolicyError(f'{path}: not valid YAML: {where}') from error
     if root is None:
         return PolicyFile(path)
     loader = yaml.SafeLoader('')

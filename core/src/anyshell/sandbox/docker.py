@@ -24,6 +24,8 @@ IDLE = "trap 'exit 0' TERM INT; while :; do sleep 86400 & wait $!; done"
 """The first process of a container that we start: it does nothing but reap orphans, which `sleep` would not."""
 
 
+ENGINE_IS_OFF = 'Start its engine, or see that this user may use it; "anyshell doctor" says more'
+
 ENGINE = (
     'CONTAINER_CONNECTION',
     'CONTAINER_HOST',
@@ -72,9 +74,18 @@ class _Containers(KeptChannel):
             if begun.returncode:
                 Watcher.get().tell('near', name)
                 raise SandboxUnavailable(
-                    f'no container could be started; {self.program} says: {_text(begun.stderr)}'
+                    f'no container could be started ({self.program} says: {_text(begun.stderr)}). '
+                    f'{self._advice(begun.stderr)}'
                 )
             self.container, self._starter = name, os.getpid()
+
+    def _advice(self, said: bytes) -> str:
+        """What to do when the client could start no container."""
+        if shutil.which(self.program) is None:
+            return '"anyshell doctor" says which sandboxes work here'
+        if b'annot connect' in said or b'ermission denied' in said or b'did not answer' in said:
+            return ENGINE_IS_OFF
+        return f'See that the image is there (`{self.program} images`) or can be pulled'
 
     def remove(self) -> None:
         """Remove the container that this process started; a forked child leaves it to its parent."""
@@ -126,15 +137,14 @@ class _Containers(KeptChannel):
             return f'{_text(found.stderr)}. '
         if b'o such' in found.stderr:
             return f'There is no container {self.container!r}, and everything that ran in it has ended; use another one. '
-        return (
-            f'{self.program} does not answer ({_text(found.stderr)}). Start its engine, or see that this user may use it; '
-            '"anyshell doctor" says more. '
-        )
+        return f'{self.program} does not answer ({_text(found.stderr)}). {ENGINE_IS_OFF}. '
 
 
 def _text(output: bytes) -> str:
-    lines = [line for line in output.decode('utf-8', 'replace').splitlines() if line.strip()]
-    return ' '.join(lines[-3:]) or 'it gave no reason'
+    lines = [line.strip() for line in output.decode('utf-8', 'replace').splitlines()]
+    # The client ends with a hint at its own help, which is of no use here.
+    telling = [line for line in lines if line and not line.startswith(("Run '", "See '"))]
+    return ' '.join(telling[-3:]).rstrip('.') or 'it gave no reason'
 
 
 def run(*argv: str, timeout: float = 60.0) -> subprocess.CompletedProcess[bytes]:
