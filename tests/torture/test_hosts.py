@@ -52,6 +52,48 @@ def test_a_host_that_ignores_sigchld_gets_output_and_ends_its_commands(host, sle
     assert sleep.ends()
 
 
+def test_a_host_that_ignores_sigchld_learns_exit_codes(host, tmp_path) -> None:
+    host(f'\n    signal.signal(signal.SIGCHLD, signal.SIG_IGN){RUN}')
+    assert_ran(tmp_path)
+
+    printed = host("""
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        async def main():
+            async with session() as shell:
+                for line in ('kill -9 $$', 'kill $$', 'exec sh -c "exit 5"', 'no-such-program', ': ' + 'x' * 200_000):
+                    result = await shell.run(line)
+                    print(result.exit_code, 'illed' in result.stderr)
+                print(os.listdir(shell._processes._directory))
+        asyncio.run(main())
+    """)
+    assert printed == '137 False\n143 False\n5 False\n127 False\n0 False\n[]\n'
+
+
+def test_a_host_that_takes_an_exit_code_is_told_so_once(host) -> None:
+    printed = host("""
+        import threading
+        def steal():
+            while True:
+                try:
+                    os.waitpid(-1, 0)
+                except ChildProcessError:
+                    time.sleep(0.001)
+        threading.Thread(target=steal, daemon=True).start()
+        results = []
+        with session() as shell:
+            for number in range(30):
+                results.append(shell.run_sync('exit 3', timeout=20))
+        lost = [result for result in results if result.exit_code != 3]
+        assert len(lost) <= 1, results
+        for result in lost:
+            assert result.exit_code == 255, result
+            assert 'something in the program that ran this command took its exit code' in result.stderr, result
+        print('done')
+    """)
+
+    assert printed == 'done\n'
+
+
 def test_a_host_that_waits_for_every_child(host) -> None:
     # As a supervisor may, in a thread: exit codes may go to it, output and ends must not.
     printed = host("""

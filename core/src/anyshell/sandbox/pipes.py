@@ -40,6 +40,7 @@ class LocalProcess(Process):
         stdin: The write end of standard input, or -1.
         big: Whether its pipes were made larger.
         reading: Whether a call reads the pipes now; then that call closes them.
+        code: The name of the private file that gets the exit code, where the system does not tell it; else ''.
         brief: Whether the time has passed in which it is only watched for its end.
     """
 
@@ -56,6 +57,7 @@ class LocalProcess(Process):
     stdin: int = field(default=-1, kw_only=True)
     big: bool = field(default=False, kw_only=True)
     reading: bool = field(default=False, kw_only=True)
+    code: str = field(default='', kw_only=True)
     brief: bool = field(default=False, kw_only=True)
 
 

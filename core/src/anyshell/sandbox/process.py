@@ -41,7 +41,15 @@ from anyshell.sandbox.pipes import (
     remainder,
     take,
 )
-from anyshell.sandbox.shells import LINE, MAX_ARGUMENT, READ_LINE, local_shell, program, set_mark
+from anyshell.sandbox.shells import (
+    LINE,
+    MAX_ARGUMENT,
+    READ_LINE,
+    REPORT,
+    local_shell,
+    program,
+    set_mark,
+)
 from anyshell.sandbox.waits import CHUNK, given_up, ready, step
 from anyshell.sandbox.watch import Watcher, pidfd_of
 
@@ -61,6 +69,9 @@ KEPT = 1 << 18
 BRIEF = 0.002
 """Seconds that a new command is only watched for its end: most that end at all do so by then, and are read once. A pipe
 holds 64 KiB meanwhile."""
+
+UNKNOWN = 255
+"""The exit code of a command whose own one nobody knows: no success, and none that a shell gives."""
 
 QUIET, DRAIN = 0.05, 0.3
 """Seconds. When the command has ended and a child holds its output open, what the child still says is taken in until it
@@ -137,6 +148,9 @@ class LocalProcesses(Processes):
             return self._directory
 
     async def take_private(self, name: str, limit: int = 1 << 16) -> bytes:
+        return self._take_private(name, limit)
+
+    def _take_private(self, name: str, limit: int = 1 << 16) -> bytes:
         if not self._directory:
             return b''
         # The command could have put anything here: no link is followed, no FIFO waited for.
@@ -191,13 +205,15 @@ class LocalProcesses(Processes):
             raise InvalidCommand(msg)
         mark = marks.mark_range(self._owner)[0] + number
         script = f'{set_mark(mark)}{spawn.preamble}{READ_LINE if by_file else LINE}'
-        argv = [
+        shell = [
             program(spawn.shell) or '/bin/sh',
             *(['-p'] if spawn.shell == 'bash' else []),
             '-c',
-            script,
-            spawn.shell,
         ]
+        argv, code = [*shell, script, spawn.shell], ''
+        if _forgets_codes():
+            code = f'{number}.code'
+            argv = [*shell, f'{set_mark(mark)}{REPORT}', f'{self._private()}/{code}', *argv]
         with (
             contextlib.ExitStack() as ours
         ):  # what the child has taken over is closed here, whatever happens
@@ -236,6 +252,7 @@ class LocalProcesses(Processes):
             number,
             popen=popen,
             pidfd=pidfd_of(popen.pid),
+            code=code,
             pipes=dict(zip(STREAMS, reads, strict=False)),
             stdin=stdin,
         )
@@ -418,9 +435,9 @@ class LocalProcesses(Processes):
 
     def _poll(self, process: LocalProcess) -> bool:
         """Whether the shell has ended; reaps it."""
-        if process.exit_code is None and (code := process.popen.poll()) is not None:
-            with self._lock:
-                process.exit_code = 128 - code if code < 0 else code
+        with self._lock:  # an exit code can be had once
+            if process.exit_code is None and (code := self._code(process)) is not None:
+                process.exit_code = code
                 descriptor, process.pidfd = process.pidfd, -1
                 if descriptor >= 0:
                     os.close(descriptor)
@@ -428,6 +445,26 @@ class LocalProcesses(Processes):
                 if stdin >= 0:
                     os.close(stdin)
         return process.exit_code is not None
+
+    def _code(self, process: LocalProcess) -> int | None:
+        """The exit code of the shell, which is reaped; `None` while it runs."""
+        # Not `Popen.poll`, which takes a code that somebody else was given for 0.
+        try:
+            pid, status = os.waitpid(process.popen.pid, os.WNOHANG)
+        except ChildProcessError:
+            process.popen.returncode = 0
+            return self._reported(process) if process.code else _taken(process)
+        if not pid:
+            return None
+        code = process.popen.returncode = os.waitstatus_to_exitcode(status)
+        if process.code:
+            return self._reported(process)
+        return 128 - code if code < 0 else code
+
+    def _reported(self, process: LocalProcess) -> int:
+        text = self._take_private(process.code, 3)
+        # What is not there was not written, since the shell that was to do it has been killed.
+        return int(text) if text.isdigit() else 128 + signal.SIGKILL
 
     def reap(self) -> None:
         """Take the exit codes of commands that nobody waits for, so that no zombie stays."""
@@ -545,10 +582,13 @@ class LocalProcesses(Processes):
                 self._signal(low, high, processes, signal.SIGKILL)
             marks.kill_marked(low, high)
             for process in processes:
-                # Bounded: a process in uninterruptible sleep does not answer to SIGKILL before it wakes.
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.popen.wait(2)
-                self._poll(process)
+                self._reap_killed(process)
+
+    def _reap_killed(self, process: LocalProcess) -> None:
+        # Bounded: a process in uninterruptible sleep does not answer to SIGKILL before it wakes.
+        end = time.monotonic() + 2
+        while not self._poll(process) and time.monotonic() < end:
+            time.sleep(0.001)
 
     def _signal(self, low: int, high: int, processes: Sequence[LocalProcess], number: int) -> bool:
         """Signal by group, which also reaches a shell that has not marked itself yet, and by mark."""
@@ -652,6 +692,28 @@ def _spawn_error(error: OSError | ValueError, spawn: Spawn) -> Exception:
     return SandboxError(
         f'the system can not start another process ({error.strerror}); stop background commands, or wait'
     )
+
+
+def _forgets_codes() -> bool:
+    """Whether the system or somebody in this process takes exit codes that are not theirs."""
+    return _codes_are_taken or signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
+
+
+_codes_are_taken = False
+
+
+def _taken(process: LocalProcess) -> int:
+    """The exit code of a command when somebody else in this process has waited for it: none that is known.
+
+    It happens once: later commands write theirs down.
+    """
+    global _codes_are_taken  # noqa: PLW0603 - who waits for every child does so for the whole process
+    _codes_are_taken = True
+    if not process.log:
+        note = b'\n[anyshell: something in the program that ran this command took its exit code, which is not known; later ones will be]\n'
+        process.kept['stderr'] += note
+        process.total['stderr'] += len(note)
+    return UNKNOWN
 
 
 def _text_of(path: str) -> str:
