@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from click.testing import CliRunner, Result
 
 from anyshell.cli import main
 from anyshell.options import option_names
@@ -95,25 +94,21 @@ PYTHON = re.compile(
 
 
 @pytest.fixture
-def mistaken(tmp_path, monkeypatch):
+def mistaken(invoke, tmp_path, monkeypatch):
     """Runs the command with no program on PATH, in a directory with policy files."""
     for name, content in FILES.items():
         file = tmp_path / name
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv('PATH', str(tmp_path))
-
-    def run(arguments: list[str]) -> Result:
-        return CliRunner().invoke(main, arguments)
-
-    return run
+    return invoke
 
 
 @pytest.mark.parametrize(('arguments', 'code', 'said'), CASES, ids=lambda value: str(value)[:60])
 def test_error_names_options_and_keys_and_what_is_right(mistaken, arguments, code, said):
-    done = mistaken(arguments)
+    done = mistaken(*arguments)
 
-    assert done.exit_code == code, done.output
+    assert done.exit_code == code, done.stderr
     assert said in done.stderr
     assert done.stdout == ''
     assert PYTHON.search(done.stderr) is None
@@ -125,13 +120,13 @@ def test_error_names_options_and_keys_and_what_is_right(mistaken, arguments, cod
 
 @pytest.mark.parametrize('command', ['check', 'run'])
 def test_file_with_both_lists_is_judged_alike_by_all_commands(mistaken, command):
-    done = mistaken([command, '--policy', 'both.yaml', 'ls'])
+    done = mistaken(command, '--policy', 'both.yaml', 'ls')
 
-    assert "'ls' matches the entry 'ls' of denied_commands" in done.output
+    assert "'ls' matches the entry 'ls' of denied_commands" in done.stdout + done.stderr
 
 
-def test_help_fits_on_a_terminal_and_cuts_no_sentence_off():
-    listed = CliRunner().invoke(main, ['-h'], terminal_width=80).stdout.partition('Commands:\n')[2]
+def test_help_fits_on_a_terminal_and_cuts_no_sentence_off(invoke):
+    listed = invoke('-h', terminal_width=80).stdout.partition('Commands:\n')[2]
 
     assert listed.count('\n') == len(main.commands)
     assert all(line.endswith('.') and not line.endswith('...') for line in listed.splitlines())
