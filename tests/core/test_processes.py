@@ -104,6 +104,32 @@ async def test_closing_ends_what_commands_and_jobs_left_running(
     assert sleeper.pids == []
 
 
+CHAIN = """
+    import os, time
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        if os.fork(): os._exit(0)
+        os.setsid()
+        with open('beats', 'ab') as file: file.write(b'.')
+"""
+
+
+async def test_a_stop_ends_who_lives_on_by_forking_into_new_sessions(
+    shell, python, tmp_path
+) -> None:
+    # Its number is never old, so a look at /proc has to begin with the newest.
+    beats = tmp_path / 'beats'
+    async with shell(cwd=tmp_path, kill_grace=0.2) as session:
+        await session.start_command(f'{python(CHAIN)}; sleep 86400')
+        while not beats.exists():
+            await asyncio.sleep(0.01)
+        await session.stop_command('j1')
+        before = beats.stat().st_size
+        await asyncio.sleep(0.5)
+
+        assert beats.stat().st_size == before
+
+
 async def test_a_second_cancellation_kills_at_once(shell, sleeper) -> None:
     async with shell() as session:
         task = asyncio.create_task(

@@ -144,16 +144,29 @@ async def test_bubblewrap_gives_no_capabilities(tmp_path):
     assert {line.split()[1] for line in status.stdout.splitlines()} == {'0' * 16}
 
 
-BOMB = 'f() { f | f & }; f; sleep 2; echo alive'
+BOMBS = {
+    'shell': 'f() { f | f & }; f; sleep 2; echo alive',
+    # Goes on for ever, ignores SIGTERM, and no process of it grows old.
+    'python': """exec python3 -c '
+import os, signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+while True:
+    try:
+        if os.fork() and os.fork(): os._exit(0)
+        os.setsid()
+    except OSError: pass
+'""",
+}
 
 
 @bubblewrap
-async def test_bubblewrap_holds_a_fork_bomb(tmp_path):
+@pytest.mark.parametrize('bomb', BOMBS)
+async def test_bubblewrap_holds_a_fork_bomb(tmp_path, bomb):
     async with BubblewrapSandbox(cwd=tmp_path, pids=200) as sandbox:
         if (await sandbox.execute('true')).exit_code == 0 and sandbox.limits == 'none':
             pytest.skip('no cgroup can be made here, and limits by user do not bind root')
         before = len(os.listdir('/proc'))
-        await _give_up(sandbox.execute(BOMB, timeout=4))
+        await _give_up(sandbox.execute(BOMBS[bomb], timeout=4))
         most = len(os.listdir('/proc')) - before
     async with BubblewrapSandbox(cwd=tmp_path) as sandbox:
         assert (await sandbox.execute('echo after')).stdout == 'after\n'
@@ -261,7 +274,7 @@ async def test_docker_holds_a_fork_bomb(busybox_image):
     async with DockerSandbox(image=busybox_image, pids=100) as sandbox:
         await sandbox.execute('true')
         before = len(os.listdir('/proc'))
-        await _give_up(sandbox.execute(BOMB, timeout=4))
+        await _give_up(sandbox.execute(BOMBS[bomb], timeout=4))
         most = len(os.listdir('/proc')) - before
 
     assert most < 300

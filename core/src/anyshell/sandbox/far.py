@@ -34,28 +34,53 @@ _as_pids() {
 for _as_f in $(grep -ls "^Max file locks  *$1 " /proc/[0-9]*/limits); do
 _as_f=${_as_f%/*}
 read -r _as_x <"$_as_f/stat" || continue
-case ${_as_x##*) } in Z*|X*) ;; *) printf '%s\n' "${_as_f#/proc/}";; esac
+case ${_as_x##*) } in Z*|X*) continue;; esac
+"$2" "${_as_f#/proc/}" ${_as_x##*) }
 done 2>/dev/null
+}
+_as_pid() { echo "$1"; }
+_as_aim() {
+if [ "$4" -le 1 ] || [ "$5" = "$_as_session" ]; then echo "$1"; return; fi
+case $_as_seen in *" $4 "*) return;; esac
+_as_seen="$_as_seen$4 "
+echo "-$4"
 }
 _as_sig() {
 _as_r=1
-for _as_f in $(_as_pids "$2"); do
+_as_seen=' '
+for _as_f in $(_as_pids "$2" _as_aim); do
 _as_r=0
 kill "-$1" "$_as_f"
 done 2>/dev/null
 return $_as_r
 }
+_as_now() {
+read -r _as_u _as_x </proc/uptime
+_as_u=${_as_u%.*}
+} 2>/dev/null
+_as_own() { _as_session=$4; }
 _as_end() {
+_as_u=0
+_as_now
+read -r _as_x <"/proc/$$/stat"
+_as_own ${_as_x##*) }
+_as_until=$((_as_u+2+$2/50))
 if _as_sig TERM "$1"; then
 _as_sig CONT "$1"
 _as_y=$2
-while [ "$_as_y" -gt 0 ] && [ -n "$(_as_pids "$1")" ]; do _as_nap; _as_y=$((_as_y-1)); done
+while [ "$_as_y" -gt 0 ] && [ "$_as_u" -lt "$_as_until" ] && [ -n "$(_as_pids "$1" _as_pid)" ]; do
+_as_nap
+_as_y=$((_as_y-1))
+_as_now
+done
 fi
+_as_until=$((_as_u+5))
 _as_y=0
 _as_c=0
-while [ "$_as_c" -lt 2 ] && [ "$_as_y" -lt 200 ]; do
+while [ "$_as_c" -lt 2 ] && [ "$_as_y" -lt 200 ] && [ "$_as_u" -lt "$_as_until" ]; do
 _as_y=$((_as_y+1))
 if _as_sig KILL "$1"; then _as_c=0; _as_nap; else _as_c=$((_as_c+1)); fi
+_as_now
 done
 }
 _as_bg() {
@@ -203,7 +228,7 @@ _as_show "$1.o" "$3" "$5"
 _as_show "$1.e" "$4" "$5"
 }
 _as_alive() {
-if [ ! -s "$_as_d/$1.x" ] && [ -z "$(_as_pids "$2")" ]; then
+if [ ! -s "$_as_d/$1.x" ] && [ -z "$(_as_pids "$2" _as_pid)" ]; then
 _as_nap
 _as_nap
 [ -s "$_as_d/$1.x" ] || echo lost >"$_as_d/$1.x"
@@ -292,6 +317,10 @@ echo >&9
 # said, such as "Terminated". The background part of `_as_attached` waits for the connection to end: nobody can wait for
 # the command any more then, so it is ended, by a process that must outlive the command. The part that waits for `life` to have no writer opens it for both first,
 # since opening for reading alone waits for a writer.
+
+# `_as_end` signals whole groups: the kernel does that at once, so that no process gets away by forking, and each hears of
+# it once. What is of the kept shell's own session is signalled one by one. Every round is bounded by time as well, since one takes long on a far side that
+# is busy with a fork bomb.
 
 # `_as_log` has `dd` read `_as_q` times and takes fewer records for the end. It reads on whatever happens (a full disk, a
 # `dd` that says something else), so that no command stalls or gets SIGPIPE because its log can't grow. GNU `dd` warns of

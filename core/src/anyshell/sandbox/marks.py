@@ -52,7 +52,8 @@ def marked(low: int, high: int) -> Iterator[int]:
     """The live processes whose mark is in `low` … `high` - 1; zombies are not alive."""
     if not LINUX:
         return
-    for name in os.listdir('/proc'):
+    # The newest first: a process that lives on by forking and ending has a new number before a scan gets to the old one.
+    for name in reversed(os.listdir('/proc')):
         if name.isdecimal() and low <= _mark(name) < high and not _is_zombie(name):
             yield int(name)
 

@@ -94,6 +94,9 @@ class Channel(ABC):
     folder = ''
     """A directory on the far side that owners make theirs in; '' for the far side's temporary directory."""
 
+    patience = 60.0
+    """Seconds that the far side may take to end commands, beside the grace that these have."""
+
     @abstractmethod
     async def call(self, script: str, *, timeout: float) -> bytes:
         """Run a script that may use `far.LIBRARY` and return what it wrote to standard output.
@@ -101,6 +104,10 @@ class Channel(ABC):
         Raises:
             SandboxError: If the far side can't be reached or does not answer within `timeout` seconds.
         """
+
+    async def abandon(self) -> bool:
+        """End the place itself with all that runs there, where it is ours; whether that was done."""
+        return False
 
     async def know(self) -> Far:
         """What is known about the far side; asked for once."""
@@ -542,11 +549,12 @@ class ScriptProcesses(Processes):
             it.state = 'never'
         if it.state == 'never':
             return
-        await self._call(
-            f'[ ! -d "$_as_d" ] || : >"$_as_d/{it.name}.t"; _as_end {self._mark(it)} {steps(grace)}',
-            it,
-            timeout=grace + 60,
-        )
+        script = f'[ ! -d "$_as_d" ] || : >"$_as_d/{it.name}.t"; _as_end {self._mark(it)} {steps(grace)}'
+        try:
+            await self._end(script, grace, it)
+        except SandboxError:
+            if not await self._channel.abandon():
+                raise
 
     async def forget(self, process: Process) -> None:
         it = self._of(process)
@@ -569,14 +577,31 @@ class ScriptProcesses(Processes):
         )
         for last in (False, True):  # a connection may have broken unnoticed: the second one is new
             try:
-                await self._call(script, timeout=grace + 60)
+                await self._end(script, grace)
                 break
             except SandboxError as error:
+                if await self._channel.abandon():
+                    break
                 # What is not there runs nothing; what is there but out of reach ends its commands itself.
                 if last or isinstance(error, SandboxUnavailable):
                     logger.warning('the sandbox could not be asked to end what it runs: %s', error)
                     break
         self._processes.clear()
+
+    async def _end(self, script: str, grace: float, process: FarProcess | None = None) -> None:
+        """Have the far side end commands, again and again while it can start no process to do that with."""
+        deadline = time.monotonic() + grace + self._channel.patience
+        while True:
+            left = max(1.0, deadline - time.monotonic())
+            reply = await self._call(f'{script}; echo ended', process, timeout=left)
+            if reply.strip() == b'ended':
+                return
+            if time.monotonic() > deadline:
+                raise SandboxError(
+                    'the sandbox can start no process any more, not even one that ends others; what it runs goes on. '
+                    'Say that the sandbox is full of processes'
+                )
+            await asyncio.sleep(0.2)
 
     def _of(self, process: Process) -> FarProcess:
         assert isinstance(process, FarProcess)  # noqa: S101 - only `spawn` makes them

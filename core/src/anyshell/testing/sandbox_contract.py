@@ -845,6 +845,27 @@ class JobRules(Rules):
             assert await gone(sandbox, seconds)
 
     @rule
+    async def test_a_stop_ends_who_lives_on_by_forking(self, sandbox: Sandbox, place: str) -> None:
+        async def beats() -> int:
+            return int((await sandbox.execute(f'cat {place}/beats 2>/dev/null | wc -l')).stdout)
+
+        async def begun() -> bool:
+            return await beats() > 0
+
+        async with self.session(sandbox, cwd=place) as session:
+            # Each process of the chain ends as soon as it has started the next one: its number is never old.
+            await session.start_command('f() { echo >>beats && f & }; f; sleep 40')
+            assert await until(begun)
+            await session.stop_command('j1')
+            before = await beats()
+            await asyncio.sleep(0.5)
+            after = await beats()
+            # A directory in its place ends a chain that got away.
+            await sandbox.execute(f'cd {place} && rm -f beats && mkdir beats')
+
+        assert after == before
+
+    @rule
     async def test_a_stop_twice_harms_nothing(self, sandbox: Sandbox) -> None:
         async with self.session(sandbox) as session:
             await session.start_command('sleep 40')
