@@ -1,11 +1,14 @@
 """Namespaces of this machine, made by the real bubblewrap."""
 
 import asyncio
+import os
+import re
 import time
 
 import pytest
 
-from anyshell import run_sync
+from anyshell import ShellOptions, ShellSession, run_sync
+from anyshell.errors import SandboxUnavailable
 from anyshell.sandbox import bubblewrap
 from anyshell.sandbox.bubblewrap import BubblewrapSandbox
 from anyshell.testing import SandboxContract
@@ -37,3 +40,58 @@ async def test_a_sandbox_that_no_longer_answers_is_killed_and_made_anew(tmp_path
         begin = time.monotonic()
 
     assert time.monotonic() - begin < 30
+
+
+async def _said(sandbox: BubblewrapSandbox) -> str:
+    async with sandbox, ShellSession(ShellOptions(unresolved='allow'), sandbox=sandbox) as session:
+        script = 'echo "${TMPDIR-unset} ${TEMP-unset}"; mktemp >/dev/null && echo made'
+        direct = await sandbox.execute(script)
+        result = await session.run(script)
+
+    assert result.stdout == direct.stdout
+    return result.stdout
+
+
+@pytest.mark.needs('bubblewrap')
+async def test_temporary_files_of_this_machine_that_are_not_there_inside_are_not_named(
+    tmp_path, monkeypatch
+):
+    for name in ('work', 'more', 'other'):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv('TMPDIR', str(tmp_path / 'other'))
+    monkeypatch.setenv('TEMP', '/etc')  # is there, and can't be written
+    assert await _said(BubblewrapSandbox(cwd=tmp_path / 'work')) == 'unset unset\nmade\n'
+
+    monkeypatch.setenv('TMPDIR', str(tmp_path / 'more'))
+    sandbox = BubblewrapSandbox(cwd=tmp_path / 'work', writable=[tmp_path / 'more'])
+    assert await _said(sandbox) == f'{tmp_path}/more unset\nmade\n'
+
+
+@pytest.mark.needs('bubblewrap')
+async def test_variables_that_are_given_are_exact(tmp_path):
+    env = {'PATH': os.environ['PATH'], 'TMPDIR': '/nowhere'}
+    async with BubblewrapSandbox(cwd=tmp_path, env=env) as sandbox:
+        assert (await sandbox.execute('echo $TMPDIR')).stdout == '/nowhere\n'
+
+
+@pytest.mark.needs('bubblewrap')
+async def test_a_directory_that_is_not_there_is_named(tmp_path):
+    (tmp_path / 'file').touch()
+    for sandbox, why in (
+        (BubblewrapSandbox(cwd=tmp_path / 'gone'), f"cwd: '{tmp_path}/gone' does not exist"),
+        (BubblewrapSandbox(cwd=tmp_path / 'file'), f"cwd: '{tmp_path}/file' is no directory"),
+        (
+            BubblewrapSandbox(cwd=tmp_path, writable=[tmp_path / 'gone']),
+            f"writable: '{tmp_path}/gone' does not exist",
+        ),
+    ):
+        with pytest.raises(SandboxUnavailable, match=re.escape(why)):
+            await sandbox.execute('true')
+        await sandbox.aclose()
+
+
+@pytest.mark.needs('bubblewrap')
+async def test_a_directory_may_be_made_before_the_first_command(tmp_path):
+    async with BubblewrapSandbox(cwd=tmp_path / 'later') as sandbox:
+        (tmp_path / 'later').mkdir()
+        assert (await sandbox.execute('pwd')).stdout == f'{tmp_path}/later\n'

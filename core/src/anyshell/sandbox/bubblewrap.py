@@ -49,6 +49,14 @@ SECRETS = (
 """What is hidden by default: where common programs keep credentials."""
 
 
+TIDY = (
+    'for _as_x in TMPDIR TEMP TMP; do eval "_as_y=\\${$_as_x-}"; '
+    '[ -d "$_as_y" ] && [ -w "$_as_y" ] || unset "$_as_x"; done; '
+)
+"""Shell text that drops this machine's directories for temporary files where they are not there inside, or not to be
+written: /tmp is."""
+
+
 class _Namespaces(KeptChannel):
     """Shells inside one set of namespaces.
 
@@ -64,6 +72,7 @@ class _Namespaces(KeptChannel):
         options: Sequence[str],
         *,
         cwd: str,
+        writable: Sequence[str],
         env: Mapping[str, str] | None,
         before: str,
         memory: int | None,
@@ -71,6 +80,8 @@ class _Namespaces(KeptChannel):
     ) -> None:
         super().__init__(grace=0, cwd=cwd)
         self._options = options
+        self._cwd = cwd
+        self._writable = writable
         self._env = env
         self._before = before
         self._memory = memory
@@ -118,6 +129,7 @@ class _Namespaces(KeptChannel):
             return root
         if root is not None:
             self._bury(root)
+        self._check_places()
         if not self.here:
             self.here = tempfile.mkdtemp(prefix='anyshell-')
         self.group = Group(memory=self._memory, pids=self._pids)
@@ -137,9 +149,20 @@ class _Namespaces(KeptChannel):
             root.stdin, True
         )  # its pipe holds every request that it ever gets at a time
         with contextlib.suppress(OSError):
-            os.write(root.stdin, f'{far.LIBRARY}{far.KEPT}\n'.encode())
+            tidy = TIDY if self._env is None else ''
+            os.write(root.stdin, f'{tidy}{far.LIBRARY}{far.KEPT}\n'.encode())
         self._root = root
         return root
+
+    def _check_places(self) -> None:
+        """Name a place that is not there (yet), instead of what bubblewrap would say of it."""
+        for name, path in (('cwd', self._cwd), *(('writable', path) for path in self._writable)):
+            if not os.path.exists(path):
+                raise SandboxUnavailable(
+                    f'{name}: {path!r} does not exist; make it, or name another'
+                )
+        if not os.path.isdir(self._cwd):
+            raise SandboxUnavailable(f'cwd: {self._cwd!r} is no directory; name one')
 
     def _leave(self) -> None:
         root, self._root, self.group = self._root, None, None
@@ -210,10 +233,12 @@ class BubblewrapSandbox(KeptSandbox):
 
     Args:
         cwd: The directory that commands start in, which they can write; relative to this process' own at construction.
+            It has to be there at the first command.
         writable: More files and directories that can be written.
         hidden: Files and directories that can't be seen; the default hides where common programs keep credentials.
         network: Whether commands share this machine's network, also its loopback interface.
-        env: Exactly the variables that commands see; `None` for those of this process when the sandbox starts.
+        env: Exactly the variables that commands see; `None` for those of this process when the sandbox starts, without
+            a TMPDIR that can't be used inside.
         memory: The limit on memory in bytes, the files in `/tmp` included; `None` for none.
         pids: The limit on processes; `None` for none.
         file_size: The largest file that can be written, in bytes; `None` for none.
@@ -270,7 +295,8 @@ class BubblewrapSandbox(KeptSandbox):
         options += ['--tmpfs', '/run']
         if network and os.path.isdir('/run/systemd/resolve'):
             options += ['--ro-bind', '/run/systemd/resolve', '/run/systemd/resolve']
-        for path in map(_absolute, writable):
+        writable = [_absolute(path) for path in writable]
+        for path in writable:
             options += ['--bind', path, path]
         options += ['--bind', self.cwd, self.cwd]
         for path in map(_absolute, hidden):
@@ -284,6 +310,7 @@ class BubblewrapSandbox(KeptSandbox):
         self._namespaces = _Namespaces(
             options,
             cwd=self.cwd,
+            writable=writable,
             env=None if env is None else dict(env),
             before=before or ': ; ',
             memory=memory,
