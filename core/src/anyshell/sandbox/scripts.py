@@ -549,7 +549,9 @@ class ScriptProcesses(Processes):
             it.state = 'never'
         if it.state == 'never':
             return
-        script = f'[ ! -d "$_as_d" ] || : >"$_as_d/{it.name}.t"; _as_end {self._mark(it)} {steps(grace)}'
+        script = (
+            f'[ ! -d "$_as_d" ] || : >"$_as_d/{it.name}.t"; _as_end {self._mark(it)} {steps(grace)}'
+        )
         try:
             await self._end(script, grace, it)
         except SandboxError:
