@@ -97,6 +97,21 @@ def test_nothing_to_run_is_allowed(text: str) -> None:
     assert POLICIES['bash'].check(text).decision is Decision.ALLOW
 
 
+@pytest.mark.parametrize(
+    ('text', 'decision'),
+    [
+        ('echo {a,\U000f0005"x"}', Decision.ALLOW),
+        ('{\U000f0001,"ls"} x', Decision.DENY),
+        ('{"ls",\U000f0000"rm"} x', Decision.DENY),
+        ('{\U000f0000,rm} x', Decision.DENY),
+    ],
+)
+def test_a_character_that_stands_for_others_inside_stands_for_itself_in_a_line(
+    text: str, decision: Decision
+) -> None:
+    assert POLICIES['bash'].check(text).decision is decision
+
+
 def test_the_number_of_commands_is_not_capped() -> None:
     assert POLICIES['bash'].check('ls; ' * 20_000 + 'rm x').rule == 'denied_commands'
 

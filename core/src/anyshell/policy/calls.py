@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from anyshell.policy.syntax import (
     MAX_BYTES,
     MAX_DEPTH,
+    AndOr,
     Assignment,
     Compound,
     NotUnderstood,
+    Pipeline,
+    Plain,
     Redirect,
     Shell,
     Simple,
@@ -25,7 +28,7 @@ from anyshell.policy.wrappers import program
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from anyshell.policy.syntax import Reader
+    from anyshell.policy.syntax import Command, Reader
     from anyshell.policy.syntax import Sequence as Commands
 
 # What a command reads from: the empty input that the runner gives it, a file, text of the line, or who knows what.
@@ -48,8 +51,7 @@ _INVISIBLE = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A command that the line would run.
 
     Attributes:
@@ -75,8 +77,7 @@ class Call:
     extended: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Unresolved:
+class Unresolved(NamedTuple):
     """Something that the line would run and that is not known before it runs.
 
     Attributes:
@@ -91,8 +92,7 @@ class Unresolved:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """A variable that the line sets, with its value when that is one word of the line."""
 
     name: str
@@ -102,8 +102,7 @@ class Setting:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(NamedTuple):
     """Where a command stands: what it reads, which programs run it, and in which shell."""
 
     shell: Shell
@@ -161,6 +160,13 @@ class Search:
         self._defined: set[int] = set()
         self._calling: set[tuple[str, bool]] = set()
         self._read: set[tuple[str, Shell]] = set()
+        # What was found for plain commands, by their text; and for those that run others, by all that it depends on.
+        self._plain: dict[str, tuple[str, str | None, tuple[Word, ...]] | None] = {}
+        self._programs: dict[
+            tuple[str, int, tuple[bool, bool, bool] | None],
+            tuple[Situation, int, list[Call], list[Unresolved], list[Setting]],
+        ] = {}
+        self._derived: dict[tuple[int, int], tuple[Situation, Situation]] = {}
         self._nested = 0
         self._expanded = 0
         self._splitting = 'IFS' in text
@@ -213,8 +219,7 @@ class Search:
         if not text.strip():
             return
         span = word.span
-        inner = replace(
-            situation,
+        inner = situation._replace(
             shell=shell or situation.shell,
             fixed=span,
             depth=situation.depth + 1,
@@ -256,27 +261,50 @@ class Search:
     def commands(self, commands: Commands, situation: Situation) -> None:
         """Walk a list."""
         for item in commands:
-            certain = situation.certain and not item.background
-            for index, pipeline in enumerate(item.pipelines):
-                alone = len(pipeline.commands) == 1 and not pipeline.keywords
-                for number, command in enumerate(pipeline.commands):
-                    here = situation
-                    if number:
-                        here = replace(here, stdin='unknown')
-                    if here.certain and not (certain and not index and alone):
-                        here = replace(here, certain=False)
-                    if isinstance(command, Simple):
-                        self.simple(command, here)
-                    else:
-                        self.compound(command, here)
+            if isinstance(item, Plain):
+                self.plain(item, situation)
+            elif isinstance(item, AndOr):
+                later = self._uncertain(situation)
+                first = later if item.background else situation
+                for pipeline in item.pipelines:
+                    self._pipeline(pipeline, first)
+                    first = later
+            else:
+                self._pipeline(item, situation)
+
+    def _pipeline(self, item: Pipeline | Command, situation: Situation) -> None:
+        """Walk the commands of a pipeline, or a command that is alone."""
+        if isinstance(item, Pipeline):
+            situation = self._uncertain(situation)
+            for command in item.commands:
+                self._pipeline(command, situation)
+                situation = self._uncertain(situation, 'unknown')
+        elif isinstance(item, Plain):
+            self.plain(item, situation)
+        elif isinstance(item, Simple):
+            self.simple(item, situation)
+        else:
+            self.compound(item, situation)
+
+    def _uncertain(self, situation: Situation, stdin: Input | None = None) -> Situation:
+        """The situation of something that may not run, or run elsewhere; `stdin` when it reads something else.
+
+        It is one object for each pair of arguments, so that what was found for one is known by it.
+        """
+        stdin = situation.stdin if stdin is None else stdin
+        if not situation.certain and stdin is situation.stdin:
+            return situation
+        key = (id(situation), id(stdin))
+        known = self._derived.get(key)
+        if known is None:
+            known = (situation, situation._replace(stdin=stdin, certain=False))
+            self._derived[key] = known
+        return known[1]
 
     def _declare(self, commands: Commands) -> None:
         """Note the functions that a list defines for certain."""
         for item in commands:
-            pipeline = item.pipelines[0]
-            if len(pipeline.commands) != 1 or pipeline.keywords or item.background:
-                continue
-            command = pipeline.commands[0]
+            command = item.pipelines[0] if isinstance(item, AndOr) and not item.background else item
             if (
                 isinstance(command, Compound)
                 and command.kind == 'function'
@@ -291,7 +319,10 @@ class Search:
         """Walk a compound command."""
         for word in command.words:
             self.substitutions(word, situation)
-        inner = replace(situation, stdin=self.redirects(command.redirects, situation))
+        inner = situation
+        if command.redirects:
+            stdin = self.redirects(command.redirects, situation)
+            inner = inner if stdin is inner.stdin else inner._replace(stdin=stdin)
         if command.kind == 'function':
             known = self.functions.get(command.name)
             if known is None:
@@ -300,13 +331,13 @@ class Search:
             elif id(command) not in self._defined:
                 known[1].append(command)
                 self._defined.add(id(command))
-            inner = replace(inner, certain=False)
+            inner = self._uncertain(inner)
         elif command.kind == 'coproc':
-            inner = replace(inner, stdin='unknown', certain=False)
+            inner = self._uncertain(inner, 'unknown')
             if command.name:
                 self.run([static(command.name, command.span)], situation, command.span)
         elif command.kind != '{':
-            inner = replace(inner, certain=False)
+            inner = self._uncertain(inner)
         if command.kind in {'for', 'select'} and command.name:
             text = self.text[slice(*command.span)]
             self.set(command.name, None, situation, text, command.span)
@@ -320,7 +351,7 @@ class Search:
         """Walk the commands that run while a word is expanded."""
         for found in word.substitutions:
             stdin: Input = 'unknown' if found.operator == '>(' else situation.stdin
-            self.commands(found.commands, replace(situation, stdin=stdin, certain=False))
+            self.commands(found.commands, self._uncertain(situation, stdin))
 
     def redirects(self, redirects: Sequence[Redirect], situation: Situation) -> Input:
         """Walk redirections; return what the command then reads."""
@@ -348,7 +379,7 @@ class Search:
             elif redirect.target.reads_process:
                 stdin = 'unknown'
             else:
-                stdin = self.file(redirect.target, replace(situation, stdin=stdin))
+                stdin = self.file(redirect.target, situation._replace(stdin=stdin))
         return stdin
 
     def file(self, word: Word, situation: Situation) -> Input:
@@ -363,6 +394,70 @@ class Search:
 
     # Simple commands
 
+    def plain(self, command: Plain, situation: Situation) -> None:
+        """Walk a simple command that is plain. What its text says is found once for a line."""
+        text = command.text
+        if text not in self._plain:
+            first, *arguments = command.words
+            name, path, _ = resolve(first)
+            self._plain[text] = (
+                (name, path, tuple(arguments)) if name and program(name) is None else None
+            )
+        found = self._plain[text]
+        if (
+            found is None
+            or found[0] in self.aliases
+            or found[0] in self.functions
+            or command.fixed is not situation.fixed
+            or situation.depth > MAX_DEPTH // 2
+        ):
+            self._program(command, situation)
+            return
+        name, path, arguments = found
+        self.findings.calls.append(
+            Call(name, path, arguments, situation.via, text, command.span, weak=situation.weak)
+        )
+
+    def _program(self, command: Plain, situation: Situation) -> None:
+        """Walk a plain command that runs something; one that stood in the same situation finds the same, elsewhere.
+
+        What such a command finds depends on its text, its situation, and on what the line has done so far. Where that
+        holds functions or aliases nothing is kept.
+        """
+        state = self._state()
+        key = (command.text, id(situation), state)
+        known = self._programs.get(key)
+        if known is not None:
+            _, start, calls, unresolved, settings = known
+            by = command.start - start if command.fixed is None else 0
+            found = self.findings
+            found.calls += [item._replace(span=_moved(item.span, by)) for item in calls]
+            found.unresolved += [item._replace(span=_moved(item.span, by)) for item in unresolved]
+            found.settings += [item._replace(span=_moved(item.span, by)) for item in settings]
+            return
+        found = self.findings
+        calls, unresolved, settings = (
+            len(found.calls),
+            len(found.unresolved),
+            len(found.settings),
+        )
+        self.run(command.words, situation, command.span)
+        if state is not None and state == self._state() and command.fixed is situation.fixed:
+            # It holds the situation too, whose identity must not pass to another.
+            self._programs[key] = (
+                situation,
+                command.start,
+                found.calls[calls:],
+                found.unresolved[unresolved:],
+                found.settings[settings:],
+            )
+
+    def _state(self) -> tuple[bool, bool, bool] | None:
+        """What commands so far change for those that follow; `None` where that is not told apart."""
+        if self.functions or self.aliases:
+            return None
+        return self.redirected, self.integers, self.removes_functions
+
     def simple(self, command: Simple, situation: Situation) -> None:
         """Walk a simple command."""
         for word in command.words:
@@ -374,14 +469,12 @@ class Search:
         stdin = (
             self.redirects(command.redirects, situation) if command.redirects else situation.stdin
         )
-        words = [
-            part
-            for word in command.words
-            for part in (self._fields(word) if situation.shell == 'bash' else (word,))
-        ]
-        if not words:
+        if not command.words:
             return
-        here = situation if stdin is situation.stdin else replace(situation, stdin=stdin)
+        words: list[Word] = command.words
+        if situation.shell == 'bash':
+            words = [part for word in words for part in self._fields(word)]
+        here = situation if stdin is situation.stdin else situation._replace(stdin=stdin)
         if command.redirects and words[0].value == 'exec' and len(words) == 1:
             self.redirected = True
         self.run(words, here, command.span)
@@ -544,7 +637,7 @@ class Search:
                 self._aliased(name, words, situation, span)
         entry = program(name)
         if entry is not None:
-            inner = replace(situation, via=(*situation.via, name), depth=situation.depth + 1)
+            inner = situation._replace(via=(*situation.via, name), depth=situation.depth + 1)
             entry(self, name, words[1:], inner, span)
 
     def splits(self, word: Word) -> bool:
@@ -587,7 +680,7 @@ class Search:
         self._calling.add(key)
         for function in known[1]:
             for body in function.bodies:
-                self.commands(body, replace(situation, certain=False, depth=situation.depth + 1))
+                self.commands(body, situation._replace(certain=False, depth=situation.depth + 1))
 
     # Aliases: bash expands them only with expand_aliases, dash always. They are judged as if always.
 
@@ -624,7 +717,7 @@ class Search:
         """Judge what a shell reads from its standard input."""
         stdin = situation.stdin
         if isinstance(stdin, Word):
-            self.code(stdin, replace(situation, stdin='empty'), by=by, shell=shell)
+            self.code(stdin, situation._replace(stdin='empty'), by=by, shell=shell)
         elif stdin == 'unknown' or (stdin == 'empty' and self.redirected):
             self.unresolve(
                 'code',
@@ -633,6 +726,10 @@ class Search:
                 self.text[slice(*span)],
                 span,
             )
+
+
+def _moved(span: Span, by: int) -> Span:
+    return span[0] + by, span[1] + by
 
 
 # What xargs adds to a command: any number of arguments that nobody knows.

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from anyshell.policy.words import Part, Substitution, Word, ansi_c, arithmetic_names
+from anyshell.policy.words import Part, Substitution, Word, ansi_c, arithmetic_names, plain_word
 
 MAX_BYTES = 262_144
 MAX_DEPTH = 50
@@ -37,7 +37,7 @@ class NotUnderstood(Exception):  # it is a finding about the line, not an error 
         self.deferred = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Assignment:
     """`name=value`, `name+=value`, `name[…]=value` or `name=(…)` before a command or alone."""
 
@@ -48,7 +48,7 @@ class Assignment:
     span: Span
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Redirect:
     """A redirection. `body` is the text of a here-document or here-string."""
 
@@ -59,51 +59,90 @@ class Redirect:
     body: Word | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
+class Plain:
+    """A simple command without any quotes, expansions, assignments or redirections: each word is its own value.
+
+    Most commands of a long line are like this. The words of one are made when they are asked for, since long lines are
+    slow by their number of objects.
+    """
+
+    text: str
+    start: int
+    fixed: Span | None
+
+    @property
+    def span(self) -> Span:
+        """Its place in the line."""
+        return self.fixed or (self.start, self.start + len(self.text))
+
+    @property
+    def words(self) -> list[Word]:
+        """Its words, made anew."""
+        return [
+            plain_word(
+                match[0],
+                self.fixed or (self.start + match.start(), self.start + match.end()),
+            )
+            for match in _NOT_BLANK.finditer(self.text)
+        ]
+
+
+@dataclass(slots=True, eq=False)
 class Simple:
     """A simple command."""
 
-    # Most have none of the latter two: no list is made for them, since long lines are slow by their number of objects.
-    words: list[Word]
+    # No list is made for what it does not have.
+    words: list[Word] | tuple[()]
     assignments: list[Assignment] | tuple[()]
     redirects: list[Redirect] | tuple[()]
     span: Span
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Compound:
     """A compound command: the lists that it may run and the words that it expands."""
 
     kind: str
     span: Span
     bodies: list[Sequence] = field(default_factory=list['Sequence'])
-    words: list[Word] = field(default_factory=list[Word])
-    redirects: list[Redirect] = field(default_factory=list[Redirect])
+    words: list[Word] | tuple[()] = ()
+    redirects: list[Redirect] | tuple[()] = ()
     name: str = ''
-    tests: list[tuple[str, Word, Word]] = field(default_factory=list[tuple[str, Word, Word]])
+    tests: list[tuple[str, Word, Word]] | tuple[()] = ()
 
 
-Command = Simple | Compound
+Command = Plain | Simple | Compound
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Pipeline:
     """Commands joined by pipes, with the keywords in front of them."""
 
     commands: list[Command]
-    keywords: list[str] | tuple[()]
+    keywords: list[str]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class AndOr:
     """Pipelines joined by `&&` and `||`; `background` when it ends in `&`."""
 
-    pipelines: list[Pipeline]
+    pipelines: list[Pipeline | Command]
     background: bool = False
 
 
-Sequence = list[AndOr]
+# What nothing is joined to stands in these as it is.
+Sequence = list[AndOr | Pipeline | Command]
 
+# A whole word of plain text, at the place of a command or an assignment, and elsewhere.
+_FIRST_WORD = re.compile(r'[A-Za-z0-9_./:@%+,^-][A-Za-z0-9_./:@%+,^#!-]*+(?=[ \t\n;&|)]|\Z)')
+_LATER_WORD = re.compile(r'[A-Za-z0-9_./:@%+=,^!-][A-Za-z0-9_./:@%+=,^#!-]*+(?=[ \t\n;&|)]|\Z)')
+_NOT_BLANK = re.compile(r'[^ \t]+')
+# A whole plain command up to what ends it.
+_PLAIN = re.compile(
+    r'([A-Za-z0-9_./:@%+,^-][A-Za-z0-9_./:@%+,^#!-]*+)(?:[ \t]++[A-Za-z0-9_./:@%+=,^!-][A-Za-z0-9_./:@%+=,^#!-]*+)*+'
+    r'(?=([ \t]*+)(?:[;\n|)]|&(?![>\\])|\Z))'
+)
 _RUN = re.compile(r'[^ \t\n;&|<>()\\\'"`$]+')
 _TRACKED_RUN = re.compile(r'[^ \t\n;&|<>()\\\'"`$\[=]+')
 _DOUBLE_RUN = re.compile(r'[^"\\$`]+')
@@ -111,6 +150,7 @@ _HERE_RUN = re.compile(r'[^\\$`]+')
 _NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _TARGET = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\+?', re.DOTALL)
 _DESCRIPTOR_NAME = re.compile(r'\{[A-Za-z_][A-Za-z0-9_]*(\[.*\])?\}', re.DOTALL)
+_LETTERS = re.compile(r'[a-z]+')
 _KEYWORD = re.compile(r'[a-z]+|\[\[|[!{}]')
 # A word that is one word only where bash reads `name[` on to its `]`, or that might be an assignment.
 _SUBSCRIPTED = re.compile(r'[A-Za-z_][A-Za-z0-9_]*\[(?![\w.,:*?-]*\](?:[^=+]|$))')
@@ -129,6 +169,8 @@ _REDIRECTS = ('<<<', '<<-', '<<', '<&', '<>', '<', '>>', '>&', '>|', '>', '&>>',
 _RESERVED = _COMPOUND | {
     'then', 'elif', 'else', 'fi', 'do', 'done', 'in', 'esac', '}', '!', 'time', 'coproc',
 }  # fmt: skip
+# `shopt` may change how the rest of the line is read.
+_NOT_PLAIN = _RESERVED | {'shopt'}
 _ENDINGS = frozenset(('then', 'elif', 'else', 'fi', 'do', 'done', 'esac', '}'))
 _BINARY = frozenset((
     '=', '==', '!=', '=~', '-eq', '-ne', '-lt', '-le', '-gt', '-ge', '-nt', '-ot', '-ef',
@@ -144,7 +186,7 @@ class _HereDocument:
     strip: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Read:
     """A substitution that was read once: text that is read twice, as in `((…))`, must not be read 2 ** depth times."""
 
@@ -152,8 +194,8 @@ class _Read:
     end: int
     found: list[Substitution]
     operators: list[tuple[str, Span]]
-    hidden: list[tuple[str, Span]]
-    assigned: list[tuple[str, Span]]
+    hidden: list[tuple[str, Span]] | tuple[()]
+    assigned: list[tuple[str, Span]] | tuple[()]
 
 
 class Reader:
@@ -237,8 +279,8 @@ class Reader:
             self.at,
             found,
             self.operators[mark[0] :],
-            self.hidden[mark[1] :],
-            self.assigned[mark[2] :],
+            self.hidden[mark[1] :] if len(self.hidden) > mark[1] else (),
+            self.assigned[mark[2] :] if len(self.assigned) > mark[2] else (),
         )
 
     def _known(self, start: int, subs: list[Substitution]) -> str | None:
@@ -333,6 +375,13 @@ class Reader:
             mode: '', 'regex' and 'pattern' inside `[[ ]]`, 'array' inside `name=(…)`.
         """
         text, end, start = self.text, self.end, self._skip(self.at)
+        if not mode:
+            match = _FIRST_WORD.match(text, start, end)
+            if match is None and not first and not assigning:
+                match = _LATER_WORD.match(text, start, end)
+            if match:
+                self.at = match.end()
+                return plain_word(match[0], self.fixed or (start, self.at))
         at = start
         parts: list[Part] = []
         subs: list[Substitution] = []
@@ -505,37 +554,55 @@ class Reader:
                 self._dollar(parts, subs, quoted=True)
         raise self.fail('a " is never closed', start)
 
-    def _backtick(self, parts: list[Part], subs: list[Substitution], *, double: bool) -> None:
-        start = self.at
-        text, end, at = self.text, self.end, start + 1
+    def _backtick_end(self) -> int:
+        """The place of the back-tick that ends what begins here."""
+        text, end, at = self.text, self.end, self.at + 1
         close = 0
         while True:
             if close < at:
                 close = text.find('`', at, end)
             if close < 0:
-                raise self.fail('a back-tick is never closed', start)
+                raise self.fail('a back-tick is never closed')
             escape = text.find('\\', at, close)
             if escape < 0:
-                break
+                return close
             at = escape + 2
+
+    def _backtick(self, parts: list[Part], subs: list[Substitution], *, double: bool) -> None:
+        start, close = self.at, self._backtick_end()
         self.at = close + 1
-        body = text[start + 1 : close]
         parts.append(('X' if double else 'x', ''))
-        self._deeper()
-        if '\\' in body:
-            reader = Reader(
-                _back_tick_text(body, double=double),
-                shell=self.shell,
-                fixed=self.place(start, self.at),
-                depth=self.depth,
-                extglob=self.extglob,
-            )
-        else:
-            reader = self._inside(start + 1, close)
-        subs.append(Substitution('`', reader.deferred(), self.place(start, self.at)))
-        self._operator('`', start)
-        self._adopt(reader)
-        self.depth -= 1
+        commands = self._clear(start + 1, close)
+        reader = None
+        if commands is None:
+            self._deeper()
+            body = self.text[start + 1 : close]
+            if '\\' in body:
+                reader = Reader(
+                    _back_tick_text(body, double=double),
+                    shell=self.shell,
+                    fixed=self.place(start, self.at),
+                    depth=self.depth,
+                    extglob=self.extglob,
+                )
+            else:
+                reader = self._inside(start + 1, close)
+            commands = reader.deferred()
+            self.depth -= 1
+        place = self.place(start, self.at)
+        subs.append(Substitution('`', commands, place))
+        self.operators.append(('`', place))
+        if reader is not None:
+            self._adopt(reader)
+
+    def _clear(self, start: int, end: int) -> Sequence | None:
+        """The commands between two places where there are none or a plain one; else `None`: they have to be read."""
+        if start == end:
+            return []
+        match = _PLAIN.match(self.text, start, end)
+        if match is None or match.end(2) != end or match[1] in _NOT_PLAIN:
+            return None
+        return [Plain(match[0], start, self.fixed)]
 
     def _inside(self, start: int, end: int) -> Reader:
         reader = Reader(
@@ -857,7 +924,7 @@ class Reader:
             elif char == "'":
                 self._quoted(char, [], [])
             elif char == '`':
-                self._backtick([], [], double=False)
+                self.at = self._backtick_end() + 1
             elif char == '$' and arithmetic and self._char(self._skip(self.at + 1)) in {'(', '['}:
                 self._dollar([], [], quoted=False)
             elif char == '$' and self._char(self._skip(self.at + 1)) == "'":
@@ -1131,20 +1198,22 @@ class Reader:
         redirect.target = Word(target.raw, (('q', text),), target.span)
         return _HereDocument(redirect, text, quoted, redirect.operator == '<<-')
 
-    def _redirects(self, redirects: list[Redirect]) -> None:
+    def _redirects(self) -> list[Redirect] | tuple[()]:
         """Read the redirections behind a compound command."""
+        redirects: list[Redirect] = []
         while True:
-            self._blanks()
+            char = self._blanks()
             start = self.at
             descriptor = ''
-            char = self._char(start)
             if char and (char.isdigit() or char == '{'):
                 descriptor = self._descriptor(start)
                 if not descriptor:
-                    return
+                    return redirects
+            elif char not in {'<', '>', '&'}:
+                return redirects or ()
             if not self._starts_redirect() or not self._redirect(descriptor, start, redirects):
                 self.at = start
-                return
+                return redirects or ()
 
     def _descriptor(self, start: int) -> str:
         """The number or `{name}` at `start` when a redirection follows at once; moves behind it."""
@@ -1193,41 +1262,56 @@ class Reader:
         items: Sequence = []
         while True:
             char = self._newlines()
-            if not char or char == closer == ')' or self._keyword() in _ENDINGS:
+            if not char or char == closer == ')':
                 break
-            if char == ';' and (self._ahead(';;') > 0 or self._ahead(';&') > 0):
-                break
-            item = self._and_or()
-            items.append(item)
+            item = self._plain()
+            if item is None:
+                if self._keyword() in _ENDINGS or (char == ';' and self._ends_case()):
+                    break
+                item = self._and_or(None)
+            elif self.at < self.end and self.text[self.at] in '|&':
+                item = self._and_or(item)
             char = self._blanks()
-            if char == '&' and self._ahead('&&') < 0:
-                start = self.at
+            if char == ';' and not self._ends_case():
+                self.operators.append((';', self.place(self.at, self.at + 1)))
                 self.at += 1
-                self._operator('&', start)
-                item.background = True
-            elif (
-                char == ';' and self._ahead(';;') < 0 and not (self.bash and self._ahead(';&') > 0)
-            ):
-                start = self.at
-                self.at += 1
-                self._operator(';', start)
             elif char == '\n':
                 self.operators.append(('\n', self.place(self.at, self.at + 1)))
                 self._newline()
-            elif char and not (
-                char == ')'
-                or (char == ';' and (self._ahead(';;') > 0 or self._ahead(';&') > 0))
-                or self._keyword() in _ENDINGS
-            ):
-                raise self.fail(f'`{char}` does not belong here')
-            else:
+            elif char == '&' and self._ahead('&&') < 0:
+                self.operators.append(('&', self.place(self.at, self.at + 1)))
+                self.at += 1
+                if isinstance(item, AndOr):
+                    item.background = True
+                else:
+                    item = AndOr([item], background=True)
+            elif not char or char in ';)' or self._keyword() in _ENDINGS:
+                items.append(item)
                 break
+            else:
+                raise self.fail(f'`{char}` does not belong here')
+            items.append(item)
         if needed and not items:
             raise self.fail('a command is missing')
         return items
 
-    def _and_or(self) -> AndOr:
-        item = AndOr([self._pipeline()])
+    def _ends_case(self) -> bool:
+        """Whether the `;` that stands here is part of what ends a branch of `case`."""
+        return self._ahead(';;') > 0 or (self.bash and self._ahead(';&') > 0)
+
+    def _plain(self) -> Plain | None:
+        """Read a command if it is plain; moves behind it and the blanks that follow."""
+        start = self.at
+        match = _PLAIN.match(self.text, start, self.end)
+        if match is None or match[1] in _NOT_PLAIN or self.strict:
+            return None
+        self.at = match.end(2)
+        return Plain(match[0], start, self.fixed)
+
+    def _and_or(self, plain: Plain | None) -> AndOr | Pipeline | Command:
+        """Read pipelines and what joins them, the first command of which may have been read."""
+        first = self._pipeline(plain)
+        pipelines = [first]
         while self._blanks() in {'&', '|'} and self._char(self.at):
             start = self.at
             operator = next((op for op in ('&&', '||') if self._take(op)), None)
@@ -1235,20 +1319,23 @@ class Reader:
                 break
             self._operator(operator, start)
             self._newlines()
-            item.pipelines.append(self._pipeline())
-        return item
+            pipelines.append(self._pipeline(self._plain()))
+        return first if len(pipelines) == 1 else AndOr(pipelines)
 
-    def _pipeline(self) -> Pipeline:
+    def _pipeline(self, plain: Plain | None) -> Pipeline | Command:
+        """Read commands and the pipes that join them, the first of which may have been read."""
         self._deeper()
-        start = self._skip(self.at)
-        keywords = self._prefixes()
-        pipeline = Pipeline([], keywords or ())
-        if start == self.opening and keywords[:1] == ['time'] and self.bash:
-            self._read_as_words()
-        if keywords and self._ends_command():
-            self.depth -= 1
-            return pipeline
-        pipeline.commands.append(self._command(first=True))
+        keywords: list[str] = []
+        if plain is None:
+            start = self._skip(self.at)
+            keywords = self._prefixes()
+            if start == self.opening and keywords[:1] == ['time'] and self.bash:
+                self._read_as_words()
+            if keywords and self._ends_command():
+                self.depth -= 1
+                return Pipeline([], keywords)
+        first = plain or self._command(first=True)
+        commands = [first]
         while self._blanks() == '|' and self._ahead('||') < 0:
             start = self.at
             self.at += 1
@@ -1260,9 +1347,9 @@ class Reader:
                 operator = '|&'
             self._operator(operator, start)
             self._newlines()
-            pipeline.commands.append(self._command(first=False))
+            commands.append(self._plain() or self._command(first=False))
         self.depth -= 1
-        return pipeline
+        return Pipeline(commands, keywords) if keywords or len(commands) > 1 else first
 
     def _read_as_words(self) -> None:
         """Make sure that `time` right behind `$(` is read in one way.
@@ -1338,9 +1425,12 @@ class Reader:
         match = _KEYWORD.match(self.text, self._skip(self.at), self.end)
         if match is None or len(match[0]) > len('function'):
             return ''
-        if self.continued and self.text.startswith('\\\n', match.end()):
-            return next((word for word in _RESERVED if self._after_keyword(word) > 0), '')
-        word = match[0]
+        word, at = match[0], match.end()
+        while self.continued and (after := self._skip(at)) != at and len(word) < len('function'):
+            match = _LETTERS.match(self.text, after, self.end)
+            if match is None:
+                break
+            word, at = word + match[0], match.end()
         return word if word in _RESERVED and self._after_keyword(word) > 0 else ''
 
     # Commands
@@ -1391,7 +1481,7 @@ class Reader:
             if self._blanks() == '(' and self._char(self._skip_blanks(self.at + 1)) == ')':
                 self.at = self._skip_blanks(self.at + 1) + 1
             return self._function(command, start)
-        self._redirects(command.redirects)
+        command.redirects = self._redirects()
         command.span = self.place(start, self.at)
         return command
 
@@ -1421,7 +1511,7 @@ class Reader:
                 self._no_hidden_code(parts, start)
                 word = Word('', parts, self.place(start, self.at), subs)
                 command = Compound('((', self.place(start, self.at), words=[word])
-                self._redirects(command.redirects)
+                command.redirects = self._redirects()
                 return command
             self._forget(mark)
             self.at = start
@@ -1432,7 +1522,7 @@ class Reader:
         if self._peek() != ')':
             raise self.fail('a ( is never closed', start)
         self.at += 1
-        self._redirects(command.redirects)
+        command.redirects = self._redirects()
         command.span = self.place(start, self.at)
         return command
 
@@ -1469,7 +1559,7 @@ class Reader:
             if not self._arithmetic_end(second, parts, subs):
                 raise self.fail('`for ((` has no `))`', start)
             self._no_hidden_code(parts, start)
-            command.words.append(Word('', parts, self.place(start, self.at), subs))
+            command.words = [Word('', parts, self.place(start, self.at), subs)]
             if self._blanks() == ';':
                 self._separator()
         else:
@@ -1484,8 +1574,10 @@ class Reader:
                 self._newlines()
                 if self._after_keyword('in') > 0:
                     self._take('in')
+                    words: list[Word] = []
                     while isinstance(word := self._word_of_list(), Word):
-                        command.words.append(word)
+                        words.append(word)
+                    command.words = words
                     if self._blanks() == ';':
                         self._separator()
                     elif self._char(self.at) != '\n':
@@ -1512,7 +1604,8 @@ class Reader:
 
     def _case(self, command: Compound) -> None:
         self._blanks()
-        command.words.append(self._plain_word('the subject of a case'))
+        words = [self._plain_word('the subject of a case')]
+        command.words = words
         self._expect('in')
         while True:
             char = self._newlines()
@@ -1526,7 +1619,7 @@ class Reader:
                 return
             while True:
                 self._blanks()
-                command.words.append(self._plain_word('a pattern'))
+                words.append(self._plain_word('a pattern'))
                 if self._blanks() != '|':
                     break
                 self.at += 1
@@ -1553,7 +1646,7 @@ class Reader:
         self._deeper()
         body = self._command(first=True)
         self.depth -= 1
-        command.bodies.append([AndOr([Pipeline([body], ())])])
+        command.bodies.append([body])
         command.span = self.place(start, self.at)
         return command
 
@@ -1589,13 +1682,16 @@ class Reader:
                     # bash 5.2 writes the commands of `$(…)` anew before it runs them: `coproc x` becomes `coproc COPROC x`.
                     command.name = 'COPROC'
         self.depth -= 1
-        command.bodies.append([AndOr([Pipeline([body], ())])])
+        command.bodies.append([body])
         command.span = self.place(start, self.at)
         return command
 
     def _condition(self, command: Compound) -> None:
         """Read a `[[ ]]` up to its end; the words are expanded, and some are evaluated as arithmetic."""
-        self._test_list(command)
+        words: list[Word] = []
+        tests: list[tuple[str, Word, Word]] = []
+        self._test_list(words, tests)
+        command.words, command.tests = words, tests
         self._test_blanks()
         after = self._after_keyword(']]')
         if after < 0:
@@ -1607,20 +1703,20 @@ class Reader:
             self._newline()
         return self._char(self.at)
 
-    def _test_list(self, command: Compound) -> None:
+    def _test_list(self, words: list[Word], tests: list[tuple[str, Word, Word]]) -> None:
         self._deeper()
         while True:
-            self._test(command)
+            self._test(words, tests)
             self._test_blanks()
             if not (self._take('&&') or self._take('||')):
                 break
         self.depth -= 1
 
-    def _test(self, command: Compound) -> None:
+    def _test(self, words: list[Word], tests: list[tuple[str, Word, Word]]) -> None:
         char = self._test_blanks()
         if char == '(':
             self.at += 1
-            self._test_list(command)
+            self._test_list(words, tests)
             if self._test_blanks() != ')':
                 raise self.fail('a ( is never closed')
             self.at += 1
@@ -1628,21 +1724,21 @@ class Reader:
         if (after := self._after_keyword('!')) > 0:
             self.at = after
             self._deeper()
-            self._test(command)
+            self._test(words, tests)
             self.depth -= 1
             return
         if self._after_keyword(']]') > 0:
             raise self.fail('an operand of `[[` is missing')
         left = self._plain_word('an operand of `[[`')
-        command.words.append(left)
+        words.append(left)
         char = self._test_blanks()
         if not char or char in ')&|' or self._after_keyword(']]') > 0:
             return
         if _UNARY.fullmatch(left.raw.replace('\\\n', '')):
             self._blanks()
             operand = self._plain_word('an operand of `[[`')
-            command.words.append(operand)
-            command.tests.append((left.raw, operand, operand))
+            words.append(operand)
+            tests.append((left.raw, operand, operand))
             return
         if char in '<>':
             self.at += 1
@@ -1658,8 +1754,8 @@ class Reader:
         right = self._word(mode=mode)
         if not isinstance(right, Word):
             raise self.fail('an operand of `[[` is missing')
-        command.words.append(right)
-        command.tests.append((operator, left, right))
+        words.append(right)
+        tests.append((operator, left, right))
 
     def _simple(self) -> Command:
         start = self._skip(self.at)
@@ -1726,7 +1822,7 @@ class Reader:
             and any('extglob' in word.literal for word in words)
         ):
             self.extglob = self.bash
-        return Simple(words, assignments or (), redirects or (), self.fixed or (start, last))
+        return Simple(words or (), assignments or (), redirects or (), self.fixed or (start, last))
 
     def _defined_function(self, name: Word, start: int) -> Compound:
         self.at += 1

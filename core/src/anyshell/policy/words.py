@@ -26,11 +26,13 @@ _PLAIN = re.compile(r'[\w./:@%+=,^#!-]*')
 _SEQUENCE = re.compile(r'(-?\d{1,9}|[A-Za-z])\.\.(-?\d{1,9}|[A-Za-z])(?:\.\.(-?\d{1,9}))?')
 _ARITHMETIC = re.compile(rf'[\w{UNKNOWN}]+|\+\+|--|<<=|>>=|[-+*/%&|^=!<>]=|\S')
 _COMPARISONS = frozenset(('==', '!=', '<=', '>='))
+# Stands for a part of a word while its braces are expanded.
+_PLACE = re.compile('([\U000f0000-\U000fffff])')
 _MAX_FIELDS = 4096
 _MAX_BRACES = 40
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Substitution:
     """A command that the shell runs while it expands a word: `$(…)`, back-ticks, `<(…)` or `>(…)`."""
 
@@ -39,7 +41,7 @@ class Substitution:
     span: tuple[int, int]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Word:
     """One word of a command line with its place in the text."""
 
@@ -182,6 +184,11 @@ def arithmetic_names(parts: Sequence[Part]) -> list[str]:
     return names
 
 
+def plain_word(text: str, span: tuple[int, int]) -> Word:
+    """A word of plain text, without anything in it that a shell would change."""
+    return Word(text, (('u', text),), span, (), text, _known=True)
+
+
 def static(text: str, span: tuple[int, int], raw: str | None = None) -> Word:
     """A word whose value is `text`."""
     return Word(text if raw is None else raw, (('q', text),), span)
@@ -201,21 +208,35 @@ def fields(word: Word) -> tuple[list[Word], int]:
     text = ''
     for index, (kind, part) in enumerate(word.parts):
         text += part if kind == 'u' else chr(0xF0000 + index)
-    if text.count('{') > _MAX_BRACES or len(text) > _MAX_FIELDS or len(word.parts) > _MAX_FIELDS:
+    plain = all(kind == 'u' for kind, _ in word.parts)
+    # The line itself may hold such a character.
+    taken = not plain and any(kind == 'u' and _PLACE.search(part) for kind, part in word.parts)
+    if (
+        taken
+        or text.count('{') > _MAX_BRACES
+        or len(text) > _MAX_FIELDS
+        or len(word.parts) > _MAX_FIELDS
+    ):
         return [unknown(word.span, word.raw)], 1
     try:
         texts = list(_expand(text, [0]))
     except OverflowError:
         return [unknown(word.span, word.raw)], _MAX_FIELDS
     return [
-        Word(word.raw, _decode(text, word.parts), word.span, word.substitutions) for text in texts
+        Word(
+            word.raw,
+            (('u', text),) if plain else _decode(text, word.parts),
+            word.span,
+            word.substitutions,
+        )
+        for text in texts
     ], len(texts)
 
 
 def _decode(text: str, parts: Sequence[Part]) -> list[Part]:
     decoded: list[Part] = []
-    for piece in re.split('([\U000f0000-\U000fffff])', text):
-        if piece and '\U000f0000' <= piece[0] <= '\U000fffff':
+    for piece in _PLACE.split(text):
+        if _PLACE.match(piece):
             decoded.append(parts[ord(piece[0]) - 0xF0000])
         elif piece:
             decoded.append(('u', piece))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
@@ -236,7 +236,7 @@ def rest(
     ) -> None:
         options = grammar.parse(name, words)
         for value in options.values(*code):
-            search.code(value, replace(situation, functions=False), by=name)
+            search.code(value, situation._replace(functions=False), by=name)
         if options.has(*nothing, 'help', 'version'):
             return
         if options.problem:
@@ -257,7 +257,7 @@ def rest(
         elif left[operands:]:
             search.run(
                 left[operands:],
-                situation if functions else replace(situation, functions=False),
+                situation if functions else situation._replace(functions=False),
                 span,
             )
 
@@ -301,7 +301,7 @@ def code_rest(
         search: Search, name: str, words: list[Word], situation: Situation, span: Span
     ) -> None:
         options = grammar.parse(name, words)
-        situation = replace(situation, functions=False)
+        situation = situation._replace(functions=False)
         for value in options.values(*code):
             search.code(value, situation, by=name)
         if options.has('help', 'version'):
@@ -334,7 +334,7 @@ _ENV = _grammar(
 
 
 def _env(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    situation = replace(situation, functions=False)
+    situation = situation._replace(functions=False)
     words = _whole(search, words)
     options = _ENV.parse(name, words)
     if options.problem or options.has('help', 'version'):
@@ -384,7 +384,7 @@ def _command(
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
     elif options.rest and not options.has('v', 'V'):
-        search.run(options.rest, replace(situation, functions=False), span)
+        search.run(options.rest, situation._replace(functions=False), span)
 
 
 def _exec(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -392,7 +392,7 @@ def _exec(search: Search, name: str, words: list[Word], situation: Situation, sp
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
     elif options.rest:
-        search.run(options.rest, replace(situation, functions=False), span)
+        search.run(options.rest, situation._replace(functions=False), span)
     elif situation.stdin != 'empty':
         search.redirected = True
 
@@ -403,7 +403,7 @@ def _builtin(
     if words and words[0].value == '--':
         words = words[1:]
     if words:
-        search.run(words, replace(situation, functions=False), span)
+        search.run(words, situation._replace(functions=False), span)
 
 
 def _eval(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -427,7 +427,7 @@ def _trap(search: Search, name: str, words: list[Word], situation: Situation, sp
             return
         index += 1
     if len(words) - index > 1 and words[index].value != '-':
-        search.code(words[index], replace(situation, stdin='empty'), by=name)
+        search.code(words[index], situation._replace(stdin='empty'), by=name)
     elif len(words) - index == 1 and not words[index].one_field:
         search.code(words[index], situation, by=name)
 
@@ -599,7 +599,7 @@ _SHELL_LONG = frozenset((
 
 def shell(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     """Judge what a shell runs: the code of `-c`, a script, or what it reads."""
-    situation = replace(situation, functions=False)
+    situation = situation._replace(functions=False)
     grammar: Shell = 'sh' if name in _POSIX_SHELLS else 'bash'
     command = reads = syntax_only = False
     index = 0
@@ -693,11 +693,11 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
         _script(search, name, operands[0], situation, span, grammar)
         if operands[0].value is None and not operands[0].prefix() and operands[1:]:
             # `bash "$x" code`: should the value be `-c`, the next word is code.
-            search.code(operands[1], replace(situation, weak=True), by=name, shell=grammar)
+            search.code(operands[1], situation._replace(weak=True), by=name, shell=grammar)
 
 
 def _fish(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    situation = replace(situation, functions=False)
+    situation = situation._replace(functions=False)
     options = _FISH.parse(name, words)
     if options.has('n', 'no-execute', 'help', 'version', 'v', 'h'):
         return
@@ -716,7 +716,7 @@ def _script(
     stdin = search.file(word, situation)
     if stdin == 'file':
         return
-    search.shell_input(replace(situation, stdin=stdin), by=name, span=span, shell=grammar)
+    search.shell_input(situation._replace(stdin=stdin), by=name, span=span, shell=grammar)
 
 
 def _source(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -756,7 +756,7 @@ _PARALLEL = _grammar(
 
 def _xargs(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     options = _XARGS.parse(name, words)
-    situation = replace(situation, functions=False, stdin='file')
+    situation = situation._replace(functions=False, stdin='file')
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
         return
@@ -778,7 +778,7 @@ def _xargs(search: Search, name: str, words: list[Word], situation: Situation, s
 
 
 def _find(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    situation = replace(situation, functions=False)
+    situation = situation._replace(functions=False)
     index = 0
     unsure = False
     while index < len(words):
@@ -818,7 +818,7 @@ def _found_path(word: Word) -> Word:
 def _parallel(
     search: Search, name: str, words: list[Word], situation: Situation, span: Span
 ) -> None:
-    situation = replace(situation, functions=False)
+    situation = situation._replace(functions=False)
     options = _PARALLEL.parse(name, words)
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
@@ -880,7 +880,7 @@ _SCRIPT = _grammar(
 
 
 def _flock(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    situation = replace(situation, functions=False)
+    situation = situation._replace(functions=False)
     options = _FLOCK.parse(name, words)
     left = options.rest
     if options.problem or (left and not left[0].one_field):
@@ -911,7 +911,7 @@ def _flock(search: Search, name: str, words: list[Word], situation: Situation, s
 
 
 def _su(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    situation = replace(situation, functions=False)
+    situation = situation._replace(functions=False)
     options = (_RUNUSER if name == 'runuser' else _SU).parse(name, words)
     for value in options.values('c', 'command', 'session-command'):
         search.code(value, situation, by=name)
@@ -932,11 +932,11 @@ def _su(search: Search, name: str, words: list[Word], situation: Situation, span
 def _sg(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     left = [word for word in words if word.value not in {'-', '-c'}][1:]
     if left:
-        search.code(_joined(left, span), replace(situation, functions=False), by=name)
+        search.code(_joined(left, span), situation._replace(functions=False), by=name)
 
 
 def _sudo(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    situation = replace(situation, functions=False)
+    situation = situation._replace(functions=False)
     words = _whole(search, words)
     options = _SUDO.parse(name, words)
     if options.problem:
@@ -952,7 +952,7 @@ def _sudo(search: Search, name: str, words: list[Word], situation: Situation, sp
 def _script_program(
     search: Search, name: str, words: list[Word], situation: Situation, span: Span
 ) -> None:
-    situation = replace(situation, functions=False)
+    situation = situation._replace(functions=False)
     options = _SCRIPT.parse(name, words)
     for value in options.values('c', 'command'):
         search.code(value, situation, by=name)
@@ -966,7 +966,7 @@ def _applet(search: Search, name: str, words: list[Word], situation: Situation, 
     if not words:
         return
     if words[0].value is None or not words[0].value.startswith('-'):
-        search.run(words, replace(situation, functions=False), span)
+        search.run(words, situation._replace(functions=False), span)
     elif words[0].value in {'--help', '--list', '--list-full', '--install', '--show'}:
         return
     else:
@@ -1022,7 +1022,7 @@ _SCREEN = _grammar(
 
 
 def _tmux(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    situation = replace(situation, functions=False)
+    situation = situation._replace(functions=False)
     options = _TMUX.parse(name, words)
     for value in options.values('c'):
         search.code(value, situation, by=name)
@@ -1067,7 +1067,7 @@ def _tmux_command(
 
 
 def _screen(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    situation = replace(situation, functions=False)
+    situation = situation._replace(functions=False)
     if words and (words[0].value or '') in {'-ls', '-list', '-wipe', '-version'}:
         return
     # `-dm`, `-dmS name`: letters in a bundle, the last of which may take a value.
@@ -1083,7 +1083,7 @@ def _screen(search: Search, name: str, words: list[Word], situation: Situation, 
 def _gdb(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     for index, word in enumerate(words):
         if word.value in {'--args', '-args'} and words[index + 1 :]:
-            search.run(words[index + 1 :], replace(situation, functions=False), span)
+            search.run(words[index + 1 :], situation._replace(functions=False), span)
             return
 
 
@@ -1119,7 +1119,7 @@ def _bwrap(search: Search, name: str, words: list[Word], situation: Situation, s
         index += len(taken)
     left = words[index:]
     if left:
-        search.run(left, replace(situation, functions=False), span)
+        search.run(left, situation._replace(functions=False), span)
 
 
 _DAEMON = _grammar(
@@ -1132,7 +1132,7 @@ _DAEMON = _grammar(
 def _daemon(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     options = _DAEMON.parse(name, words)
     for value in options.values('x', 'a', 'exec', 'startas'):
-        search.run([value, *options.rest], replace(situation, functions=False), span)
+        search.run([value, *options.rest], situation._replace(functions=False), span)
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
 
@@ -1240,7 +1240,7 @@ _GIT = _grammar(
 
 
 def _git(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    situation = replace(situation, functions=False, weak=True)
+    situation = situation._replace(functions=False, weak=True)
     left = _GIT.parse(name, words).rest
     verb, left = (left[0].value, left[1:]) if left else (None, [])
     values = [word.value or '' for word in left]
@@ -1276,14 +1276,14 @@ def code_options(*options: str) -> Runs:
     def runs(
         search: Search, name: str, words: list[Word], situation: Situation, span: Span
     ) -> None:
-        inner = replace(situation, functions=False, weak=True)
+        inner = situation._replace(functions=False, weak=True)
         _option_code(search, name, words, inner, options)
 
     return runs
 
 
 def _ip(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    situation = replace(situation, functions=False)
+    situation = situation._replace(functions=False)
     values = [word.value or '' for word in words]
     index, everywhere = 0, False
     while index < len(words) and values[index].startswith('-'):
@@ -1310,7 +1310,7 @@ _FD_EXECUTES = re.compile(r'-[HIiasgFLp0u1lqh]*[xX]=?|--exec(?:-batch)?(?:=|$)')
 
 
 def _fd(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    situation = replace(situation, functions=False)
+    situation = situation._replace(functions=False)
     index = 0
     while index < len(words):
         word = words[index]
@@ -1341,7 +1341,7 @@ def _fd(search: Search, name: str, words: list[Word], situation: Situation, span
 
 
 def _entr(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    situation = replace(situation, functions=False)
+    situation = situation._replace(functions=False)
     options = _ENTR.parse(name, words)
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
@@ -1374,7 +1374,7 @@ def every_operand(
     def runs(
         search: Search, name: str, words: list[Word], situation: Situation, span: Span
     ) -> None:
-        situation = replace(situation, functions=False)
+        situation = situation._replace(functions=False)
         left: list[Word] = []
         index = 0
         while index < len(words):
@@ -1397,7 +1397,7 @@ def _schedtool(
 ) -> None:
     for index, word in enumerate(words):
         if word.value == '-e' and words[index + 1 :]:
-            search.run(words[index + 1 :], replace(situation, functions=False), span)
+            search.run(words[index + 1 :], situation._replace(functions=False), span)
             return
 
 
@@ -1433,7 +1433,7 @@ def runner(
     def runs(
         search: Search, name: str, words: list[Word], situation: Situation, span: Span
     ) -> None:  # the interface of the table
-        situation = replace(situation, functions=False, weak=True)
+        situation = situation._replace(functions=False, weak=True)
         started = not subcommands
         index = 0
         while index < len(words):
