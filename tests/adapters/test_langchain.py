@@ -4,10 +4,8 @@ import asyncio
 import copy
 import os
 import pickle
-import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
@@ -654,39 +652,6 @@ def test_runs_of_others_are_left_alone(capfd: pytest.CaptureFixture[str]) -> Non
 
     assert not runs._runs
     assert capfd.readouterr() == ('', '')
-
-
-CTRL_C = """
-import sys
-from langchain.agents import create_agent
-from langchain_openai import ChatOpenAI
-from anyshell import interruptible
-from anyshell.testing import OpenAIServer
-from langchain_anyshell import ShellToolkit
-
-with OpenAIServer([[('run_command', {'command': sys.argv[2]})], 'Done.']) as server:
-    model = ChatOpenAI(model='any', base_url=server.base_url, api_key='any')
-    agent = create_agent(model, ShellToolkit(cwd=sys.argv[1]).get_tools())
-    with interruptible():
-        agent.invoke({'messages': [('user', 'Go.')]})
-"""
-
-
-def test_ctrl_c_ends_the_command_of_a_synchronous_agent(tmp_path: Path) -> None:
-    line = f'touch begun; exec {NAP}'
-    agent = subprocess.Popen(
-        [sys.executable, '-c', CTRL_C, tmp_path, line], stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 100  # importing the framework takes most of it
-    while files(tmp_path) == [] and agent.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    agent.send_signal(signal.SIGINT)
-    sent = time.monotonic()
-    _, said = agent.communicate(timeout=30)
-
-    assert 'KeyboardInterrupt' in said
-    assert time.monotonic() - sent < 8  # not the day that the command would take
-    assert not running(NAP)
 
 
 # -- traces

@@ -5,10 +5,7 @@ import copy
 import dataclasses
 import json
 import os
-import signal
 import subprocess
-import sys
-import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -454,36 +451,6 @@ async def test_sibling_tool_that_raises_ends_the_command(tmp_path: Path) -> None
             gone = await is_gone(NAP)
 
     assert gone
-
-
-SYNCHRONOUS = """
-import sys
-import os
-from agents import Agent, Runner
-from openai_agents_anyshell import ShellTools
-from anyshell import interruptible
-from anyshell.testing import OpenAIServer
-
-nap, folder = sys.argv[1:]
-with OpenAIServer([[('run_command', {'command': f'touch begun; {nap}'})]]) as server, interruptible():
-    os.environ |= server.environment | {'OPENAI_AGENTS_DISABLE_TRACING': '1'}
-    with ShellTools(cwd=folder) as shell:
-        Runner.run_sync(Agent(name='Tester', model='scripted', tools=shell.tools()), 'Go.')
-"""
-
-
-def test_ctrl_c_in_a_synchronous_agent_ends_the_command(tmp_path: Path) -> None:
-    command = [sys.executable, '-c', SYNCHRONOUS, NAP, str(tmp_path)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 30
-    while not (tmp_path / 'begun').exists() and time.monotonic() < end:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    code = process.wait(10)
-
-    assert (tmp_path / 'begun').exists()
-    assert code != 0
-    assert not running(NAP)
 
 
 # -- traces

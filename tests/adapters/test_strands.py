@@ -4,9 +4,6 @@ import asyncio
 import copy
 import os
 import pickle
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -511,40 +508,6 @@ def test_model_that_fails_ends_the_jobs_of_a_synchronous_run() -> None:
     ):
         agent_of(server, ShellPlugin())('Go.')
 
-    assert not running(NAP)
-
-
-CTRL_C = """
-import sys
-from strands import Agent
-from strands.models.openai import OpenAIModel
-from anyshell import interruptible
-from anyshell.testing import OpenAIServer
-from strands_anyshell import ShellPlugin
-
-with OpenAIServer([[('run_command', {'command': sys.argv[2]})], 'Done.']) as server:
-    client = {'base_url': server.base_url, 'api_key': 'any'}
-    model = OpenAIModel(client_args=client, model_id='any')
-    agent = Agent(model, plugins=[ShellPlugin(cwd=sys.argv[1])], callback_handler=None)
-    with interruptible():
-        agent('Go.')
-"""
-
-
-def test_ctrl_c_ends_the_command_of_a_synchronous_agent(tmp_path: Path) -> None:
-    line = f'touch begun; exec {NAP}'
-    agent = subprocess.Popen(
-        [sys.executable, '-c', CTRL_C, tmp_path, line], stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 100  # importing the framework takes most of it
-    while files(tmp_path) == [] and agent.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-    agent.send_signal(signal.SIGINT)
-    sent = time.monotonic()
-    _, said = agent.communicate(timeout=30)
-
-    assert 'KeyboardInterrupt' in said
-    assert time.monotonic() - sent < 8  # not the day that the command would take
     assert not running(NAP)
 
 

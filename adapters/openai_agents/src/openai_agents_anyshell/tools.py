@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any, Self, Unpack, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import agents
 from agents import FunctionTool, RunContextWrapper, ToolApprovalItem, custom_span
@@ -29,6 +30,9 @@ from anyshell import (
     run_sync,
 )
 from openai_agents_anyshell.output import CommandOutput, Listener, Listeners
+
+RUN_OUT = 5.0
+"""Seconds that cancelled calls get to come back, when their commands have been ended."""
 
 
 class ShellTools:
@@ -74,6 +78,7 @@ class ShellTools:
             session or policy or settings.ask_commands or settings.unresolved == 'ask'
         )
         self._edited: dict[str, str] = {}
+        self._loops: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
         self._listeners = Listeners(on_output)
         self._facts: WeakKeyDictionary[RunContextWrapper[Any], dict[str, Any]] = WeakKeyDictionary()
 
@@ -117,11 +122,16 @@ class ShellTools:
             sensitive = context.run_config is not None and (
                 context.run_config.trace_include_sensitive_data
             )
-            with custom_span('anyshell', {}) as span:
+            self._loops.add(asyncio.get_running_loop())
+            # Never the current span: to make it so is undone in this task's context, which is not there any more when
+            # the task is thrown away.
+            span = custom_span('anyshell', {'arguments': arguments} if sensitive else {})
+            span.start()
+            try:
                 reply = await self._call(tool, context, arguments)
                 span.span_data.data.update(reply.facts)
-                if sensitive:
-                    span.span_data.data['arguments'] = arguments
+            finally:
+                span.finish()
             self._facts[context] = reply.facts
             return reply.text
 
@@ -188,6 +198,8 @@ class ShellTools:
     def close(self) -> None:
         """`aclose` for synchronous code."""
         run_sync(self.aclose())
+        for loop in self._loops:
+            _run_out(loop)
 
     async def __aenter__(self) -> Self:
         return self
@@ -200,3 +212,12 @@ class ShellTools:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _run_out(loop: asyncio.AbstractEventLoop) -> None:
+    """Let cancelled tasks end on a loop that nobody runs: on Ctrl+C `Runner.run_sync` leaves those of its tools there."""
+    if loop.is_running() or loop.is_closed():
+        return
+    tasks = [task for task in asyncio.all_tasks(loop) if task.cancelling()]
+    if tasks:
+        loop.run_until_complete(asyncio.wait(tasks, timeout=RUN_OUT))

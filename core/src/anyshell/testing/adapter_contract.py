@@ -24,9 +24,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import inspect
 import itertools
 import os
+import re
+import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -53,6 +57,22 @@ LIMIT_SECONDS = 45
 
 GONE_SECONDS = 5
 """How long the end of a run may take to be seen in `ps`."""
+
+IMPORT_SECONDS = 100
+"""How long a program may take to import a framework and to run its first command."""
+
+INTERRUPTED = """
+import runpy
+import sys
+from anyshell import interruptible
+from anyshell.testing import OpenAIServer
+
+file, name, workdir, command = sys.argv[1:]
+contract = runpy.run_path(file)[name]()
+with OpenAIServer([[('run_command', {'command': command})], 'Done.']) as server, interruptible():
+    contract.run_sync(contract.agent(server.base_url, cwd=workdir), 'Go.')
+"""
+"""A synchronous program, from the contract's own class."""
 
 _numbers = itertools.count(1)
 
@@ -427,6 +447,30 @@ class AdapterContract(ABC):
 
             assert bounded(close_halfway())
         assert len(server.tool_results()) == 2
+
+    def test_ctrl_c_in_a_synchronous_program_ends_the_command(self) -> None:
+        """And the program says no more than that it was interrupted; `run_sync` is called inside `interruptible`."""
+        command = f'touch begun; exec {self.nap}'
+        arguments = [inspect.getfile(type(self)), type(self).__name__, self.workdir, command]
+        program = subprocess.Popen(
+            [sys.executable, '-c', INTERRUPTED, *arguments], stderr=subprocess.PIPE, text=True
+        )
+        try:
+            deadline = time.monotonic() + IMPORT_SECONDS
+            while not Path(self.workdir, 'begun').exists() and program.poll() is None:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            sent = time.monotonic()
+            program.send_signal(signal.SIGINT)
+            _, said = program.communicate(timeout=LIMIT_SECONDS)
+            took = time.monotonic() - sent
+        finally:
+            program.kill()
+
+        assert said.endswith('KeyboardInterrupt\n'), said
+        assert not re.search('was destroyed|ignored in|never retrieved|never awaited', said), said
+        assert took < 8, 'the command would have taken a day'
+        assert self.gone()
 
     # -- rules: what is handed in stays open
 
