@@ -212,3 +212,49 @@ async def test_a_result_is_plain_data():
     result = ExecutionResult(0, 'a', 'b')
 
     assert (result.output_files, result.truncated) == ([], False)
+
+
+class Failing(Short):
+    """Fails in some calls, before or after the command has run."""
+
+    def __init__(self, cwd, calls: range, *, after: bool = False) -> None:
+        super().__init__(cwd)
+        self.calls, self.after = calls, after
+
+    async def execute_streaming(self, command, **options):
+        fails = len(self.lengths) in self.calls
+        if fails and not self.after:
+            self.lengths.append(0)
+            raise ConnectionError('gone')
+        async for chunk in super().execute_streaming(command, **options):
+            if fails and isinstance(chunk, ExecutionResult):
+                raise ConnectionError('gone')
+            yield chunk
+
+
+@pytest.mark.parametrize('after', [False, True])
+@pytest.mark.parametrize('number', range(5))
+async def test_what_fails_in_any_piece_leaves_nothing(tmp_path, number, after):
+    sandbox = Failing(tmp_path, range(number, number + 1), after=after)
+    with pytest.raises(ConnectionError, match='gone'):
+        await sandbox.write_file('a', b'n' * 130_000)
+    sandbox.calls = range(len(sandbox.lengths) + number, len(sandbox.lengths) + number + 1)
+    with pytest.raises(ConnectionError, match='gone'):
+        await sandbox.execute_code(f'# {"n" * 200_000}\n', 'python3')
+    await sandbox.machine.aclose()
+
+    assert {path.name for path in tmp_path.iterdir()} <= {'a'}
+
+
+@pytest.mark.parametrize('number', range(2, 5))
+async def test_what_a_place_that_fails_keeps_is_removed_when_it_is_back(tmp_path, number):
+    sandbox = Failing(tmp_path, range(number, 100))
+    with pytest.raises(ConnectionError, match='gone'):
+        await sandbox.write_file('a', b'n' * 130_000)
+    kept = [path.name for path in tmp_path.iterdir()]
+    sandbox.calls = range(0)
+    await sandbox.write_file('b', b'x')
+    await sandbox.machine.aclose()
+
+    assert kept
+    assert [path.name for path in tmp_path.iterdir()] == ['b']

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import errno
 import re
 import secrets
@@ -91,6 +92,9 @@ class PosixShellSandbox(Sandbox, ABC):
     reason.
     """
 
+    _staged: frozenset[str] = frozenset()
+    """Files that a call has left behind, since the place failed; here, since a subclass need not call `__init__`."""
+
     def processes(self, *, max_log_bytes: int = 100_000_000) -> Processes:
         from anyshell.sandbox.scripts import ScriptProcesses, StreamingChannel  # noqa: PLC0415 - it knows this class
 
@@ -154,7 +158,7 @@ class PosixShellSandbox(Sandbox, ABC):
                 await stream.aclose()
         finally:
             if staged:
-                await self.run_script(f'rm -f {shlex.quote(staged)}')
+                await self._discard(staged)
 
     async def read_file(self, path: str, **kwargs: Any) -> bytes:  # noqa: ARG002 - the spec's
         """Read a whole file.
@@ -181,6 +185,8 @@ class PosixShellSandbox(Sandbox, ABC):
         Raises:
             OSError: If it can't be written.
         """
+        if self._staged:  # of an earlier call, which the place did not let go of
+            await self._discard()
         name, staged = staging(path)
         encoded = base64.b64encode(content).decode('ascii')
         source = shlex.quote(staged)
@@ -196,9 +202,8 @@ class PosixShellSandbox(Sandbox, ABC):
                 script = writing(name, staged, f'base64 -d < {source}.b')
                 script = f'{script}; _s=$?; rm -f {source}.b; exit $_s'
             code, _, noise = await self.run_script(script)
-        except BaseException:
-            # Cancelled or failed half-way: what was staged goes.
-            await self.run_script(f'rm -f {source} {source}.b')
+        except BaseException:  # cancelled or failed half-way
+            await self._discard(staged, f'{staged}.b')
             raise
         if code:
             raise write_error(code, path, noise)
@@ -248,6 +253,15 @@ class PosixShellSandbox(Sandbox, ABC):
             for entry in names
             if entry
         ]
+
+    async def _discard(self, *staged: str) -> None:
+        """Remove files that were staged; where that fails as well, when the next file is written."""
+        self._staged |= frozenset(staged)
+        names = self._staged
+        with contextlib.suppress(Exception):  # what is on its way out is why
+            code, _, _ = await self.run_script(f'rm -f {" ".join(map(shlex.quote, names))}')
+            if not code:
+                self._staged -= names
 
     async def _send_pieces(
         self, path: str, encoded: str, deadline: float | None, timeout: float | None
