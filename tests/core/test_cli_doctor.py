@@ -323,6 +323,26 @@ def test_full_or_missing_temporary_directory_fails(monkeypatch):
     assert 'TMPDIR' in check.fix
 
 
+@pytest.mark.parametrize('variable', ['TMPDIR', 'TEMP', 'TMP'])
+def test_temporary_directory_that_python_silently_ignores_is_named(variable, tmp_path, monkeypatch):
+    for name in ('TMPDIR', 'TEMP', 'TMP'):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(host.tempfile, 'gettempdir', lambda: str(tmp_path))
+    monkeypatch.setenv(variable, str(tmp_path))
+
+    assert host.temporary_directory().status == 'ok'
+
+    monkeypatch.setenv(variable, '/nonesuch')
+    check = host.temporary_directory()
+
+    assert check.status == 'gap'
+    assert check.found.startswith(f'{tmp_path}, ')
+    assert check.found.endswith(
+        f'; {variable}=/nonesuch is ignored, since nothing can be written there (No such file or directory)'
+    )
+    assert check.fix == f'let {variable} name a directory that can be written, or unset it'
+
+
 def test_answer_s_first_line_is_the_first_that_says_something():
     assert Answer(0, '\n  \n hello \nworld\n').first_line == 'hello'
     assert Answer(0, '').first_line == ''

@@ -208,6 +208,7 @@ HALF = (
 SECONDS = (
     'timeout_seconds must be a number of seconds above 0, not {}; leave it out for the default'
 )
+WAIT = 'wait_seconds must be a number of seconds, 0 or more, not {}; 0 looks at once'
 NOWHERE = "workdir '/no/such' is no directory (seen from '/'); nothing was run. Name one that is there, or leave it out"
 LINES = "lines must be a range such as '1-200', '200-' or '-50' for the last 50, not 'x'"
 BAD = [
@@ -217,6 +218,13 @@ BAD = [
     ('run_command', {'command': 'true', 'timeout_seconds': 0}, SECONDS.format('0.0')),
     ('run_command', {'command': 'true', 'timeout_seconds': float('nan')}, SECONDS.format('nan')),
     ('run_command', {'command': 'true', 'timeout_seconds': float('inf')}, SECONDS.format('inf')),
+    ('check_command', {'command_id': 'j1', 'wait_seconds': -1}, WAIT.format('-1.0')),
+    ('check_command', {'command_id': 'j1', 'wait_seconds': float('nan')}, WAIT.format('nan')),
+    (
+        'start_command',
+        {'command': 'true', 'ready_timeout': 0},
+        SECONDS.replace('timeout_seconds', 'ready_timeout').format('0.0'),
+    ),
     ('start_command', {'command': '\0'}, f'the command {NUL}'),
     ('run_command', {'command': 'true', 'workdir': 'a\0'}, f'the workdir {NUL}'),
     ('run_command', {'command': 'true', 'workdir': '/no/such'}, NOWHERE),
@@ -234,10 +242,54 @@ async def test_what_a_model_gets_wrong_is_a_sentence(name, arguments, sentence, 
 
 async def test_code_gets_the_same_as_an_error(shell) -> None:
     async with shell() as session:
-        for command, timeout in (('a\0', None), ('true', -1.0), ('\udcff', None)):
+        for command, timeout in (('a\0', None), ('true', -1.0), ('true', True), ('\udcff', None)):
             with pytest.raises(InvalidCommand) as caught:
                 await session.run(command, timeout=timeout)
             assert isinstance(caught.value, CommandError | ValueError)
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'line'),
+    [
+        ({}, None),
+        ({'wait_seconds': 0, 'since': 'start'}, None),
+        ({'wait_seconds': 5, 'until': 'exit'}, 'wait_seconds and until'),
+        ({'lines': '1-2'}, 'lines'),
+    ],
+)
+async def test_arguments_without_an_id_are_said_to_have_no_effect(arguments, line, shell) -> None:
+    async with shell() as session:
+        text = (await tool(session, 'check_command').call(arguments)).text
+
+    said = f'[{line} had no effect: without command_id all commands are listed]\n' if line else ''
+    assert text == f'{said}(no background commands)'
+
+
+async def test_arguments_beside_lines_are_said_to_have_no_effect(shell) -> None:
+    async with shell() as session:
+        await session.start_command('echo hi', ready_when='exit')
+        text = await session.check_command('j1', lines='1-1', since='last')
+
+    assert text == '[since had no effect: lines shows what is there now]\n[stdout]\nhi'
+
+
+async def test_code_can_say_what_a_model_can(shell, tmp_path) -> None:
+    (tmp_path / 'sub').mkdir()
+    async with shell(cwd=tmp_path) as session:
+        ran = await session.run_command('pwd', workdir='sub')
+        started = await session.start_command(
+            'pwd; cat', workdir='sub', ready_when='output:sub', ready_timeout=20, stdin=True
+        )
+        await session.send_input('j1', 'hello\n')
+        waited = await session.check_command('j1', wait_seconds=20, until='output:hello')
+        listed = await session.check_command()
+        line = await session.check_command('j1', lines='2-2')
+
+    assert ran == f'[stdout]\n{tmp_path}/sub\n'
+    assert started.splitlines()[1:3] == ['ID: j1', '[ready: output:sub]']
+    assert waited == f'[ready: output:hello]\n[status: running]\n[stdout]\n{tmp_path}/sub\nhello\n'
+    assert listed.startswith('j1: running for')
+    assert line == '[stdout]\nhello'
 
 
 async def test_a_workdir_is_for_one_call(shell, tmp_path) -> None:
@@ -412,6 +464,32 @@ async def test_the_audit_hook_sees_what_was_denied() -> None:
             await session.run('echo hi')
 
     assert seen == [(policy.verdict, None)]
+
+
+@pytest.mark.parametrize('on_ask', ['ask', 'deny'])
+async def test_the_audit_hook_gets_the_whole_line_of_each_verdict(on_ask, tmp_path) -> None:
+    lines: list[tuple[str, str, str]] = []
+    options = ShellOptions(
+        cwd=tmp_path,
+        ask_commands=['touch'],
+        on_ask=on_ask,
+        on_command=lambda verdict, _: lines.append(
+            (verdict.decision.name, verdict.line, verdict.command)
+        ),
+    )
+    async with ShellSession(options) as session:
+        await session.run_command('true; ls')
+        for line in ('ls; touch x', 'ls | xargs rm'):
+            with pytest.raises((ApprovalRequired, CommandDenied)) as caught:
+                await session.run_command(line)
+            assert caught.value.verdict.line == line
+
+    asked = 'ASK' if on_ask == 'ask' else 'DENY'
+    assert lines == [
+        ('ALLOW', 'true; ls', ''),
+        (asked, 'ls; touch x', 'touch x'),
+        ('DENY', 'ls | xargs rm', 'rm …'),
+    ]
 
 
 async def test_logging_shows_codes_and_rules_but_no_command_text(shell, caplog) -> None:

@@ -149,6 +149,11 @@ def listing(rows: list[tuple[str, str, float, int | None]]) -> str:
     )
 
 
+def without_effect(names: list[str], why: str) -> str:
+    """The line that says which arguments of a call changed nothing."""
+    return f'[{" and ".join(names)} had no effect: {why}]'
+
+
 INSTEAD_OF_SLEEPING = (
     '[hint: to wait for a background command, do not sleep: check_command(command_id="j1", wait_seconds=60) returns as '
     'soon as it ends, and with until="port:8000", "output:REGEX" or "quiet:2" as soon as that is so.]'

@@ -9,7 +9,7 @@ import posixpath
 import re
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from anyshell import output, waiting
 from anyshell.cwd import Directory
@@ -186,18 +186,79 @@ class ShellSession(Closing, Keywords):
 
     # -- for models
 
-    async def run_command(self, command: str, *, timeout_seconds: float | None = None) -> str:
-        """Run a command and return the words for a model; raises `CommandDenied` and `ApprovalRequired` only."""
-        arguments = RunCommandArguments(command=command, timeout_seconds=timeout_seconds)
+    async def run_command(
+        self, command: str, *, timeout_seconds: float | None = None, workdir: str | None = None
+    ) -> str:
+        """Run a command and return the words for a model; raises `CommandDenied` and `ApprovalRequired` only.
+
+        Args:
+            command: The command.
+            timeout_seconds: Seconds to wait; `None` for `default_timeout`.
+            workdir: The directory for this command only, relative to `cwd`.
+        """
+        arguments = RunCommandArgumentsFull(
+            command=command, timeout_seconds=timeout_seconds, workdir=workdir
+        )
         return (await self.call_run(arguments, Call())).text
 
-    async def start_command(self, command: str) -> str:
-        """Start a background command and return the words for a model; raises as `run_command`."""
-        return (await self.call_start(StartCommandArguments(command=command), Call())).text
+    async def start_command(
+        self,
+        command: str,
+        *,
+        workdir: str | None = None,
+        ready_when: str | None = None,
+        ready_timeout: float = 30.0,
+        stdin: bool = False,
+    ) -> str:
+        """Start a background command and return the words for a model; raises as `run_command`.
 
-    async def check_command(self, command_id: str) -> str:
-        """Report on a background command in words for a model."""
-        return (await self.call_check(CheckCommandArguments(command_id=command_id), Call())).text
+        Args:
+            command: The command.
+            workdir: The directory for this command only, relative to `cwd`.
+            ready_when: Return only when this is so: 'port:8000', 'output:REGEX' or 'quiet:2'.
+            ready_timeout: Seconds to wait for that at most.
+            stdin: Keep its standard input open for `send_input`.
+        """
+        arguments = StartCommandArgumentsFull(
+            command=command,
+            workdir=workdir,
+            ready_when=ready_when,
+            ready_timeout=ready_timeout,
+            stdin=stdin,
+        )
+        return (await self.call_start(arguments, Call())).text
+
+    async def check_command(
+        self,
+        command_id: str | None = None,
+        *,
+        wait_seconds: float = 0.0,
+        until: str | None = None,
+        since: Literal['start', 'last'] = 'start',
+        lines: str | None = None,
+    ) -> str:
+        """Report on a background command in words for a model.
+
+        Args:
+            command_id: The ID that `start_command` returned; `None` lists all commands.
+            wait_seconds: Seconds to wait at most; 0 looks at once.
+            until: What to wait for: 'exit' (the default), 'output:REGEX', 'port:8000' or 'quiet:2'.
+            since: 'last' shows only what is new since the last check with 'last'.
+            lines: Only these lines of the whole output, such as '1-200' or '-50' for the last 50.
+        """
+        arguments = CheckCommandArgumentsFull(
+            command_id=command_id,
+            wait_seconds=wait_seconds,
+            until=until,
+            since=since,
+            lines=lines,
+        )
+        return (await self.call_check(arguments, Call())).text
+
+    async def send_input(self, command_id: str, text: str) -> str:
+        """Write to a background command that was started with `stdin`, and report on it in words for a model."""
+        arguments = SendInputArguments(command_id=command_id, text=text)
+        return (await self.call_send(arguments, Call())).text
 
     async def stop_command(self, command_id: str) -> str:
         """End a background command and report on it in words for a model."""
@@ -248,18 +309,24 @@ class ShellSession(Closing, Keywords):
             if not isinstance(arguments, CheckCommandArgumentsFull):
                 return self._replies.status(await self._jobs.check(arguments.command_id))
             if arguments.command_id is None:
-                return self._replies.listing([job for job, _ in await self._jobs.states()])
+                listing = self._replies.listing([job for job, _ in await self._jobs.states()])
+                why = 'without command_id all commands are listed'
+                return _on_top(_without_effect(arguments, (), why), listing)
             if arguments.lines is not None:
                 first, last = _line_range(arguments.lines)
                 found, dropped = await self._jobs.lines(arguments.command_id, first, last)
-                return self._replies.lines(arguments.command_id, found, dropped)
+                shown = self._replies.lines(arguments.command_id, found, dropped)
+                why = 'lines shows what is there now'
+                return _on_top(_without_effect(arguments, ('command_id', 'lines'), why), shown)
             return await self._check(arguments, arguments.command_id)
         return failed.reply
 
     async def _check(self, arguments: CheckCommandArgumentsFull, command_id: str) -> Reply:
         seconds = 0.0
         if arguments.wait_seconds:  # 0 is the default, and looks at once
-            seconds = self._seconds('wait_seconds', arguments.wait_seconds)
+            seconds = self._seconds(
+                'wait_seconds', arguments.wait_seconds, ', 0 or more', '0 looks at once'
+            )
         elif arguments.until is not None:
             seconds = self._timeout(None)
         until = waiting.parse(arguments.until or 'exit', 'until') if seconds else None
@@ -350,6 +417,7 @@ class ShellSession(Closing, Keywords):
             verdict = policy.check(command, open_input=True)
         else:
             verdict = policy.check(command)
+        verdict = replace(verdict, line=command)
         if verdict.decision is Decision.ASK and not call.approved:
             if self.options.on_ask == 'deny':
                 nobody = ApprovalRequired(verdict).unanswered()
@@ -388,10 +456,16 @@ class ShellSession(Closing, Keywords):
             )
         return self._seconds('timeout_seconds', seconds)
 
-    def _seconds(self, name: str, seconds: float) -> float:
-        if not math.isfinite(seconds) or seconds <= 0:
+    def _seconds(
+        self,
+        name: str,
+        seconds: float,
+        allowed: str = ' above 0',
+        advice: str = 'leave it out for the default',
+    ) -> float:
+        if isinstance(seconds, bool) or not math.isfinite(seconds) or seconds <= 0:
             raise InvalidCommand(
-                f'{name} must be a number of seconds above 0, not {seconds}; leave it out for the default'
+                f'{name} must be a number of seconds{allowed}, not {seconds}; {advice}'
             )
         most = self.options.max_timeout
         return float(seconds if most is None else min(seconds, most))
@@ -505,6 +579,20 @@ def _check_text(text: str, name: str) -> None:
             f'the {name} contains half a character (a lone surrogate, {text[error.start]!a}) at position {error.start}; '
             'send it again with whole Unicode characters'
         ) from None
+
+
+def _without_effect(arguments: CheckCommandArgumentsFull, used: tuple[str, ...], why: str) -> str:
+    """The line about arguments that were given and not used; '' when there are none."""
+    names = [
+        name
+        for name, field in CheckCommandArgumentsFull.model_fields.items()
+        if name not in used and getattr(arguments, name) != field.default
+    ]
+    return output.without_effect(names, why) if names else ''
+
+
+def _on_top(line: str, reply: Reply) -> Reply:
+    return replace(reply, text=f'{line}\n{reply.text}') if line else reply
 
 
 def _line_range(text: str) -> tuple[int, int | None]:

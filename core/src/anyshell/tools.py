@@ -10,9 +10,10 @@ import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from anyshell import output, trace
 from anyshell.errors import ApprovalRequired, CommandDenied
@@ -55,6 +56,16 @@ class Call:
     cancelled: Flag | None = None
 
 
+def _no_claim(value: Any) -> Any:
+    if isinstance(value, bool):  # which pydantic would take for 1 or 0
+        kind, text = 'no_number', 'Input should be a number of seconds, not true or false'
+        raise PydanticCustomError(kind, text)
+    return value
+
+
+Seconds = Annotated[float, BeforeValidator(_no_claim)]
+
+
 class Arguments(BaseModel):
     """Base of the argument models: types, defaults and descriptions only.
 
@@ -69,7 +80,7 @@ class RunCommandArguments(Arguments):
     """The arguments of `run_command`."""
 
     command: str = Field(description='The shell command to run.')
-    timeout_seconds: float | None = Field(
+    timeout_seconds: Seconds | None = Field(
         default=None, description='Seconds to wait for this command; leave it out for the default.'
     )
 
@@ -101,7 +112,7 @@ class StartCommandArgumentsFull(StartCommandArguments):
         description="Return only when the command is ready: 'port:8000' (that TCP port is open), "
         "'output:REGEX' (its output matches) or 'quiet:2' (no output for 2 seconds).",
     )
-    ready_timeout: float = Field(
+    ready_timeout: Seconds = Field(
         default=30.0, description='Seconds to wait for ready_when at most.'
     )
     stdin: bool = Field(default=False, description='Keep its standard input open for send_input.')
@@ -120,7 +131,7 @@ class CheckCommandArgumentsFull(Arguments):
         default=None,
         description='The ID that start_command returned; leave it out to list all commands.',
     )
-    wait_seconds: float = Field(
+    wait_seconds: Seconds = Field(
         default=0.0, description='Seconds to wait at most; 0 looks at once.'
     )
     until: str | None = Field(

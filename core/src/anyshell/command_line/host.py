@@ -84,16 +84,21 @@ def temporary_directory() -> Check:
             fix='make room, or let TMPDIR name a directory that can be written',
             required=True,
         )
-    works = free >= wanted
-    return Check(
-        name='temporary-directory',
-        area='commands',
-        works=works,
-        found=f'{folder}, {free / 1e9:.1f} GB free',
-        fix=''
-        if works
-        else f'make room: one stream of one command may take {wanted / 1e6:.0f} MB (max_log_bytes)',
-    )
+    found, fix = f'{folder}, {free / 1e9:.1f} GB free', ''
+    if free < wanted:
+        fix = f'make room: one stream of one command may take {wanted / 1e6:.0f} MB (max_log_bytes)'
+    # Of one that can not be used Python says nothing: it takes the next one, or /tmp.
+    variable = next((name for name in ('TMPDIR', 'TEMP', 'TMP') if os.environ.get(name)), None)
+    if variable is not None:
+        named = os.environ[variable]
+        try:
+            with tempfile.TemporaryFile(dir=named) as file:
+                file.write(b'x')
+        except OSError as error:
+            reason = error.strerror or error
+            found = f'{found}; {variable}={named} is ignored, since nothing can be written there ({reason})'
+            fix = fix or f'let {variable} name a directory that can be written, or unset it'
+    return Check(name='temporary-directory', area='commands', works=not fix, found=found, fix=fix)
 
 
 def process_descriptors() -> Check:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from anyshell.errors import PolicyError
@@ -146,6 +146,7 @@ class Verdict:
         rule: The name of the option that decided, or `None` when nothing objects.
         command: The matched part of the line.
         span: The place of that part in the line, as indices of the string.
+        line: The whole line, where a session has judged it; it does not count when verdicts are compared.
     """
 
     decision: Decision
@@ -153,6 +154,7 @@ class Verdict:
     rule: str | None = None
     command: str = ''
     span: tuple[int, int] | None = None
+    line: str = field(default='', compare=False)
 
 
 ALLOWED = Verdict(Decision.ALLOW)
