@@ -258,3 +258,54 @@ async def test_what_a_place_that_fails_keeps_is_removed_when_it_is_back(tmp_path
 
     assert kept
     assert [path.name for path in tmp_path.iterdir()] == ['b']
+
+
+class Terminal(Short):
+    """Runs commands at a terminal, which turns newlines into two characters and has one stream only."""
+
+    async def execute_streaming(self, command, **options):
+        async for chunk in super().execute_streaming(command, **options):
+            if isinstance(chunk, ExecutionResult):
+                yield ExecutionResult(chunk.exit_code, '', '')
+            else:
+                yield StreamChunk(chunk.data.replace('\n', '\r\n'))
+
+
+async def test_a_place_behind_a_terminal_gives_exact_files_and_sessions(tmp_path):
+    terminal = Terminal(tmp_path)
+    content = b'a\nb\r\nc\r' * 20_000
+    await terminal.write_file('f', content)
+    (tmp_path / 'd').mkdir()
+
+    assert await terminal.read_file('f') == content
+    assert {entry.name for entry in await terminal.list_files('.')} == {'d', 'f'}
+    options = ShellOptions(persist_cwd=True, unresolved='allow')
+    async with ShellSession(options, sandbox=terminal) as session:
+        result = await session.run("cd d; printf 'a\\nb\\r\\n'; echo err >&2; exit 0")
+        where = await session.run('pwd')
+        await session.start_command('echo up; sleep 0.1; exit 4')
+        job = await session.tools[2].call({'command_id': 'j1', 'wait_seconds': 20})
+    await terminal.machine.aclose()
+
+    assert (result.stdout, result.stderr) == ('a\nb\r\n', 'err\n')
+    assert where.stdout == f'{tmp_path}/d\n'
+    assert job.text == '[status: finished]\n[exit code: 4]\n[stdout]\nup\n'
+
+
+async def test_a_place_that_alters_output_is_told_so(tmp_path):
+    class Altered(Terminal):
+        async def execute_streaming(self, command, **options):
+            async for chunk in super().execute_streaming(command, **options):
+                if isinstance(chunk, StreamChunk):
+                    chunk.data = chunk.data.replace('\n', ' ')
+                yield chunk
+
+    altered = Altered(tmp_path)
+    async with ShellSession(sandbox=altered) as session:
+        answer = await session.run_command('true')
+    await altered.machine.aclose()
+
+    assert (
+        answer
+        == '[Error: the answer of the sandbox is incomplete: its output is cut or altered on the way]'
+    )

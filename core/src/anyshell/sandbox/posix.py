@@ -32,6 +32,8 @@ PIECE = 60_000
 
 SHELLS = frozenset({'sh', 'bash', 'dash', 'ash', 'ksh', 'zsh'})
 
+ALTERED = 'the answer of the sandbox is incomplete: its output is cut or altered on the way'
+
 _MISSING, _DIRECTORY, _FORBIDDEN, _NO_DIRECTORY = 81, 82, 83, 84
 
 
@@ -312,9 +314,7 @@ class PosixShellSandbox(Sandbox, ABC):
         if not (begun and ended):
             if result.exit_code:
                 return result.exit_code, b'', noise
-            raise OSError(
-                'the answer of the sandbox is incomplete: its output is cut or altered on the way'
-            )
+            raise OSError(ALTERED)
         return result.exit_code, inside.encode('utf-8', 'surrogateescape'), noise
 
 

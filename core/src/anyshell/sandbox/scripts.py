@@ -27,7 +27,7 @@ from anyshell.errors import (
 )
 from anyshell.sandbox import far
 from anyshell.sandbox.base import STREAMS, Process, Processes, Shell, Spawn, StreamType, Written
-from anyshell.sandbox.posix import ENV_KEY_PATTERN
+from anyshell.sandbox.posix import ALTERED, ENV_KEY_PATTERN
 from anyshell.sandbox.shells import LINE, MAX_ARGUMENT, READ_LINE
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ class StreamingChannel(Channel):
             raise SandboxError(
                 f'a script of ours failed in the sandbox with exit code {code}: {noise or "no message"}'
             )
-        return reply
+        # A terminal on the way ends lines like that. Ours are text; what is not, comes as base64.
+        return reply.replace(b'\r\n', b'\n')
 
 
 @dataclass(slots=True)
@@ -662,7 +663,10 @@ def _decoded(text: bytes) -> bytes:
 
 
 def _far(reply: bytes) -> Far:
-    bash, setsid, is_bash, environment, system, *_ = (*reply.split(b'.\n'), *[b''] * 5)
+    parts = reply.split(b'.\n')
+    if len(parts) != 5:
+        raise SandboxError(ALTERED)
+    bash, setsid, is_bash, environment, system = parts
     name, _, places = is_bash.partition(b'\n')
     cwd, tmp, *_ = (*_decoded(places).split(b'\0'), b'', b'')
     variables: dict[str, str] = {}
