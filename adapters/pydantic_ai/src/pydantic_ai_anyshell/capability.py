@@ -24,7 +24,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import AgentDepsT
-from pydantic_core import core_schema
+from pydantic_core import SchemaValidator, core_schema
 
 import anyshell
 from anyshell import (
@@ -43,6 +43,14 @@ from pydantic_ai_anyshell.workspace import WORKSPACE, WorkspaceSandbox
 ENDLESS = 1_000_000
 """The retry budget of the tools. A denial is a `ModelRetry`, and at the framework's own budget of one the second denial
 in a row ends the run; what bounds a run is its `UsageLimits`."""
+
+OBJECT = SchemaValidator(
+    core_schema.no_info_before_validator_function(
+        lambda given: given if isinstance(given, dict) else {}, core_schema.dict_schema()
+    )
+)
+"""What the framework checks of a call's arguments: nothing. Core does, and says what is wrong in its own words; of
+something else than an object, such as a list, that all of them are missing."""
 
 LIVE_OBJECT = GetPydanticSchema(lambda _source, _handler: core_schema.none_schema())
 """An agent spec is plain data, so in its schema such a setting can only be null."""
@@ -108,7 +116,6 @@ class Shell(ShellOptions, AbstractCapability[AgentDepsT]):
         return ShellToolset(tools, self.id or 'anyshell', self._asked, self._end)
 
     def _tool(self, tool: anyshell.Tool) -> Tool[AgentDepsT]:
-        # Without a validator of the framework's: `call` checks the arguments, and says what is wrong in core's words.
         schema = tool.arguments.model_json_schema()
         call = partial(
             self._call, tool.name
@@ -116,6 +123,7 @@ class Shell(ShellOptions, AbstractCapability[AgentDepsT]):
         made = Tool[AgentDepsT].from_schema(
             call, tool.name, tool.description, schema, takes_ctx=True
         )
+        made.function_schema.validator = OBJECT
         made.max_retries = ENDLESS
         return made
 

@@ -245,6 +245,21 @@ class AdapterContract(ABC):
         assert len(explained) == 10
         assert last == '[stdout]\nrecovered\n'
 
+    def test_arguments_that_are_no_object_do_not_end_the_run(self) -> None:
+        """What some models send for a call without arguments."""
+        server = self.play(
+            [
+                [('run_command', '[]')],
+                [('run_command', 'null')],
+                [run('echo recovered')],
+                'Done.',
+            ]
+        )
+
+        *explained, last = server.tool_results()
+        assert len(explained) == 2
+        assert last == '[stdout]\nrecovered\n'
+
     def test_nobody_to_ask_is_a_denial(self) -> None:
         """With `on_ask='deny'` a run without a person goes on."""
         options: dict[str, Any] = {'ask_commands': ['git push'], 'on_ask': 'deny'}
