@@ -157,8 +157,25 @@ async def test_a_stop_and_a_check_race_with_the_jobs_end(session) -> None:
             assert after.startswith('[status: finished]\n[exit code: ')
 
 
+async def test_a_job_that_writes_outlives_its_watcher_and_loses_no_output(session) -> None:
+    line = 'i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i+1)); [ $((i % 100)) != 0 ] || sleep 0.05; done; exit 7'
+    async with session(kill_grace=0.2, max_output_chars=100_000) as one:
+        for _ in range(2):
+            await one.start_command(line)
+        for _ in range(3):
+            await asyncio.sleep(0.3)
+            os.kill(Watcher.get().pid, 9)
+            await asyncio.sleep(0.1)
+            assert (await one.check_command('j1')).startswith('[status: running]')
+        reply = await one.tools[2].call({'command_id': 'j1', 'wait_seconds': 30})
+        other = await one.tools[2].call({'command_id': 'j2', 'wait_seconds': 30})
+
+    expected = ''.join(f'{number}\n' for number in range(3000))
+    assert reply.text == f'[status: finished]\n[exit code: 7]\n[stdout]\n{expected}'
+    assert other.text == reply.text
+
+
 async def test_a_watcher_that_is_killed_costs_no_quiet_job(session) -> None:
-    # Its pipes go with it: a job that writes afterwards gets SIGPIPE.
     async with session(kill_grace=0.2) as one:
         await one.start_command('sleep 1000')
         os.kill(Watcher.get().pid, 9)

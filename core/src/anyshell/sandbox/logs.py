@@ -16,13 +16,16 @@ SEGMENTS = 4
 
 
 class Log:
-    """One stream on disk: files named `<base>.<offset of the first byte>`, together never more than `limit` bytes."""
+    """One stream on disk: files named `<base>.<offset of the first byte>`, together never more than `limit` bytes.
+
+    It goes on behind the files that are there: another process may have begun it.
+    """
 
     def __init__(self, base: str, limit: int) -> None:
         self.base = base
         self.segment = max(1, limit // SEGMENTS)
-        self.total = 0
-        self.offsets: list[int] = []
+        self.total = _end(base)
+        self.offsets = _offsets(base)
         self.file = -1
         self.room: int = 0
 
@@ -83,8 +86,12 @@ class Log:
 
 def offsets(log: str, stream: str) -> list[int]:
     """Where the segments of a log begin, in order."""
-    folder, _, base = log.rpartition('/')
-    prefix = f'{base}.{stream}.'
+    return _offsets(f'{log}.{stream}')
+
+
+def _offsets(base: str) -> list[int]:
+    folder, _, name = base.rpartition('/')
+    prefix = f'{name}.'
     try:
         names = os.listdir(folder)
     except OSError:
@@ -98,9 +105,13 @@ def offsets(log: str, stream: str) -> list[int]:
 
 def size(log: str, stream: str) -> int:
     """How many bytes the stream has written in all, the dropped ones included."""
-    for offset in reversed(offsets(log, stream)):
+    return _end(f'{log}.{stream}')
+
+
+def _end(base: str) -> int:
+    for offset in reversed(_offsets(base)):
         with contextlib.suppress(OSError):
-            return offset + os.stat(f'{log}.{stream}.{offset}').st_size
+            return offset + os.stat(f'{base}.{offset}').st_size
     return 0
 
 

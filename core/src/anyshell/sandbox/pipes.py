@@ -34,6 +34,7 @@ class LocalProcess(Process):
         popen: Its shell.
         pidfd: Readable when the shell has ended; -1 where the system has none.
         pipes: The read ends that this process still reads itself.
+        watched: The read ends that the watcher reads: were it killed, they would be with it, and the command by SIGPIPE.
         kept: What it has read, per stream, until that goes to a log.
         total: How much each stream has written, as far as it was read here.
         log: The base path of the watcher's logs, once it has them.
@@ -47,6 +48,7 @@ class LocalProcess(Process):
     popen: subprocess.Popen[bytes] = field(repr=False, kw_only=True)
     pidfd: int = field(kw_only=True)
     pipes: dict[StreamType, int] = field(kw_only=True)
+    watched: dict[StreamType, int] = field(default_factory=dict[StreamType, int], kw_only=True)
     kept: dict[StreamType, bytearray] = field(
         default_factory=lambda: {s: bytearray() for s in STREAMS}, kw_only=True
     )
@@ -121,9 +123,11 @@ def file_of(data: bytes | bytearray) -> int:
 
 def close_descriptors(process: LocalProcess) -> None:
     """Give up all descriptors of a command, whatever still writes to them."""
-    for descriptor in (*process.pipes.values(), process.pidfd, process.stdin):
+    ends = (*process.pipes.values(), *process.watched.values())
+    for descriptor in (*ends, process.pidfd, process.stdin):
         if descriptor >= 0:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
     process.pipes.clear()
+    process.watched.clear()
     process.pidfd = process.stdin = -1

@@ -102,6 +102,7 @@ class LocalProcesses(Processes):
         self._closed = False
         self._used = False
         self._lock = threading.Lock()
+        self._last_watcher: Watcher | None = None
         self._finalizer: weakref.finalize[..., LocalProcesses] | None = None
 
     def _enter(self) -> None:
@@ -179,7 +180,7 @@ class LocalProcesses(Processes):
         if number == marks.COMMANDS_PER_OWNER:
             msg = f'one session runs at most {number - 1} commands; open a new one'
             raise SandboxError(msg)
-        watcher = Watcher.get()  # a new one when somebody has killed it
+        watcher = self._watcher()
         if self._finalizer is None:
             watcher.own(self._owner, self._directory)
             self._finalizer = weakref.finalize(
@@ -444,6 +445,9 @@ class LocalProcesses(Processes):
                 stdin, process.stdin = process.stdin, -1
                 if stdin >= 0:
                     os.close(stdin)
+                for descriptor in process.watched.values():
+                    os.close(descriptor)
+                process.watched.clear()
         return process.exit_code is not None
 
     def _code(self, process: LocalProcess) -> int | None:
@@ -490,14 +494,30 @@ class LocalProcesses(Processes):
             if stream in local.pipes:
                 descriptors.append(local.pipes[stream])
             streams.append((stream, len(kept), stream in local.pipes))
-        Watcher.get().tell(
+        self._watcher().tell(
             'pump', self._key(local), base, self._max_log_bytes, streams, descriptors=descriptors
         )
-        for descriptor in (*files, *local.pipes.values()):
+        for descriptor in files:
             os.close(descriptor)
-        local.pipes.clear()
+        local.watched, local.pipes = local.pipes, {}
         local.log = base
         local.kept = {stream: bytearray() for stream in STREAMS}
+
+    def _watcher(self) -> Watcher:
+        """The watcher; a new one, when the last has been killed, goes on with the logs of that."""
+        watcher = Watcher.get()
+        with self._lock:  # a command that ends meanwhile closes what is handed over
+            last, self._last_watcher = self._last_watcher, watcher
+            if last is not None and last is not watcher:
+                for process in tuple(self._processes.values()):
+                    if process.watched:
+                        self._hand_over(process, watcher)
+        return watcher
+
+    def _hand_over(self, process: LocalProcess, watcher: Watcher) -> None:
+        streams = [(stream, 0, stream in process.watched) for stream in STREAMS]
+        message = ('pump', self._key(process), process.log, self._max_log_bytes, streams)
+        watcher.tell(*message, descriptors=list(process.watched.values()))
 
     def _key(self, process: LocalProcess) -> str:
         return f'{self._owner}.{process.number}'
@@ -506,7 +526,7 @@ class LocalProcesses(Processes):
         """Have the watcher take in what is in the pipes now; bounded, since the watcher may have been killed."""
         here, there = os.pipe()
         try:
-            told = Watcher.get().tell('sync', self._key(process), descriptors=[there])
+            told = self._watcher().tell('sync', self._key(process), descriptors=[there])
             os.close(there)
             if told:
                 await ready([here], timeout=5)
