@@ -190,7 +190,7 @@ class _Namespaces(KeptChannel):
 
     def _abandon(self) -> bool:
         root = self._root
-        return root is None or root.retired or root.reap(now=True)
+        return root is None or bool(root.retired) or root.reap(now=True)
 
     def refused(self, why: str) -> SandboxError:
         if shutil.which('bwrap') is None:
