@@ -136,6 +136,7 @@ Sequence = list[AndOr | Pipeline | Command]
 
 # A whole word of plain text, at the place of a command or an assignment, and elsewhere.
 _FIRST_WORD = re.compile(r'[A-Za-z0-9_./:@%+,^-][A-Za-z0-9_./:@%+,^#!-]*+(?=[ \t\n;&|)]|\Z)')
+_SETTING = re.compile(r'([A-Za-z_][A-Za-z0-9_]*+)=([A-Za-z0-9_./:@%+=,^#!-]*+)(?=[ \t\n;&|)]|\Z)')
 _LATER_WORD = re.compile(r'[A-Za-z0-9_./:@%+=,^!-][A-Za-z0-9_./:@%+=,^#!-]*+(?=[ \t\n;&|)]|\Z)')
 _NOT_BLANK = re.compile(r'[^ \t]+')
 # A whole plain command up to what ends it.
@@ -166,11 +167,12 @@ _ASSIGNING = frozenset(
 )
 _COMPOUND = frozenset(('if', 'while', 'until', 'for', 'case', 'select', '{', '[[', 'function'))
 _REDIRECTS = ('<<<', '<<-', '<<', '<&', '<>', '<', '>>', '>&', '>|', '>', '&>>', '&>')
+_REDIRECT = re.compile('|'.join(map(re.escape, _REDIRECTS)))
 _RESERVED = _COMPOUND | {
     'then', 'elif', 'else', 'fi', 'do', 'done', 'in', 'esac', '}', '!', 'time', 'coproc',
 }  # fmt: skip
-# `shopt` may change how the rest of the line is read.
-_NOT_PLAIN = _RESERVED | {'shopt'}
+# Behind some names a word may be an assignment; `shopt` may change how the rest of the line is read.
+_NOT_PLAIN = _RESERVED | _ASSIGNING | {'shopt'}
 _ENDINGS = frozenset(('then', 'elif', 'else', 'fi', 'do', 'done', 'esac', '}'))
 _BINARY = frozenset((
     '=', '==', '!=', '=~', '-eq', '-ne', '-lt', '-le', '-gt', '-ge', '-nt', '-ot', '-ef',
@@ -194,8 +196,8 @@ class _Read:
     end: int
     found: list[Substitution]
     operators: list[tuple[str, Span]]
-    hidden: list[tuple[str, Span]] | tuple[()]
-    assigned: list[tuple[str, Span]] | tuple[()]
+    hidden: list[tuple[str, Span]]
+    assigned: list[tuple[str, Span]]
 
 
 class Reader:
@@ -239,6 +241,9 @@ class Reader:
         self.strict = False
         self.opening = -1
         self.memo: dict[int, _Read] = {}
+        # How many of the forms around this place may be read a second time: only then is it worth keeping what is read.
+        self.again = 0
+        self.asked = (-1, '')
         # What runs code that no one can see here, and the variables that expansions set.
         self.hidden: list[tuple[str, Span]] = []
         self.assigned: list[tuple[str, Span]] = []
@@ -274,14 +279,16 @@ class Reader:
     def _keep(
         self, start: int, kind: str, found: list[Substitution], mark: tuple[int, int, int]
     ) -> None:
-        self.memo[start] = _Read(
-            kind,
-            self.at,
-            found,
-            self.operators[mark[0] :],
-            self.hidden[mark[1] :] if len(self.hidden) > mark[1] else (),
-            self.assigned[mark[2] :] if len(self.assigned) > mark[2] else (),
-        )
+        if self.again:
+            operators, hidden, assigned = mark
+            self.memo[start] = _Read(
+                kind,
+                self.at,
+                found,
+                self.operators[operators:],
+                self.hidden[hidden:],
+                self.assigned[assigned:],
+            )
 
     def _known(self, start: int, subs: list[Substitution]) -> str | None:
         """The kind of the substitution at `start` if it was read before; moves behind it."""
@@ -334,6 +341,8 @@ class Reader:
     def _blanks(self) -> str:
         """Skip blanks and a comment; return the character that follows."""
         text, end, at = self.text, self.end, self.at
+        if at < end and (char := text[at]) not in ' \t\\#':
+            return char
         while at < end:
             char = text[at]
             if char == ' ' or char == '\t':  # noqa: PLR1714  # the hottest line of the reader
@@ -382,6 +391,13 @@ class Reader:
             if match:
                 self.at = match.end()
                 return plain_word(match[0], self.fixed or (start, self.at))
+            match = _SETTING.match(text, start, end) if first else None
+            if match:
+                self.at = match.end()
+                span = self.fixed or (start, self.at)
+                value = (('u', match[2]),) if match[2] else ()
+                word = Word(match[0], value, span, (), match[2], _known=True)
+                return Assignment(match[1], word, None, array=False, span=span)
         at = start
         parts: list[Part] = []
         subs: list[Substitution] = []
@@ -615,7 +631,7 @@ class Reader:
             extglob=self.extglob,
             continued=self.continued,
         )
-        reader.memo = self.memo
+        reader.memo, reader.again = self.memo, self.again
         return reader
 
     def _adopt(self, reader: Reader) -> None:
@@ -639,10 +655,15 @@ class Reader:
 
     def _until_parenthesis(self, start: int) -> Sequence:
         """Read commands up to the `)` of a substitution."""
+        self._blanks()
+        begin, command = self.at, self._plain()
+        if command is not None and self._char(self.at) == ')':
+            self.at += 1
+            return [command]
+        self.at = begin
         self._deeper()
         pending, self.pending = self.pending, []
         closer, self.closer = self.closer, ')'
-        self._blanks()
         self.opening = self.at
         commands = self._list(')')
         if self._peek() != ')':
@@ -744,7 +765,9 @@ class Reader:
         arithmetic = False
         if self._char(second) == '(':
             inner: list[Part] = []
+            self.again += 1
             arithmetic = self._arithmetic_end(second, inner, found, command=False)
+            self.again -= 1
             if arithmetic:
                 self._no_hidden_code(inner, start)
                 parts.append(('n', ''))
@@ -753,7 +776,9 @@ class Reader:
                 # `$((a); b)`: not arithmetic, so bash takes the same text, up to the same `)`, as commands.
                 if self.bash:
                     self.at = at + 1
+                    self.again += 1
                     self._raw(')', '(', what='the substitution')
+                    self.again -= 1
                     self._forget(mark)
                     close = self.at
                     self._deeper()
@@ -885,7 +910,9 @@ class Reader:
             self.scan(parts, subs, close, opener, what=what)
             return
         begin, mark = self.at, self._mark()
+        self.again += 1
         self._raw(close, opener, what=what, arithmetic=what != 'the pattern')
+        self.again -= 1
         self._forget(mark)
         if '$' not in (inside := self.text[begin : self.at - 1]) and '`' not in inside:
             reader = self._inside(begin, self.at - 1)
@@ -1137,7 +1164,11 @@ class Reader:
 
     def _redirect(self, descriptor: str, start: int, redirects: list[Redirect]) -> bool:
         """Read a redirection if one begins here."""
-        operator = next((op for op in _REDIRECTS if self._take(op)), None)
+        match = None if self.continued else _REDIRECT.match(self.text, self.at, self.end)
+        if match:
+            operator, self.at = match[0], match.end()
+        else:
+            operator = next((op for op in _REDIRECTS if self._take(op)), None)
         if operator is None:
             return False
         if not self.bash and (operator in {'<<<', '&>', '&>>'} or descriptor.startswith('{')):
@@ -1297,7 +1328,8 @@ class Reader:
 
     def _ends_case(self) -> bool:
         """Whether the `;` that stands here is part of what ends a branch of `case`."""
-        return self._ahead(';;') > 0 or (self.bash and self._ahead(';&') > 0)
+        after = self._char(self._skip(self.at + 1))
+        return after == ';' or (after == '&' and self.bash)
 
     def _plain(self) -> Plain | None:
         """Read a command if it is plain; moves behind it and the blanks that follow."""
@@ -1314,8 +1346,8 @@ class Reader:
         pipelines = [first]
         while self._blanks() in {'&', '|'} and self._char(self.at):
             start = self.at
-            operator = next((op for op in ('&&', '||') if self._take(op)), None)
-            if operator is None:
+            operator = self.text[start] * 2
+            if not self._take(operator):
                 break
             self._operator(operator, start)
             self._newlines()
@@ -1362,6 +1394,7 @@ class Reader:
             return
         state, mark = (self.at, self.depth, self.pending[:]), self._mark()
         self.strict, self.opening = True, -1
+        self.again += 1
         try:
             self._simple()
             if (
@@ -1375,6 +1408,7 @@ class Reader:
         if not understood:
             raise self.fail('`time` right behind `$(` times only simple commands', state[0])
         self.at, self.depth, self.pending = state
+        self.again -= 1
         self._forget(mark)
 
     def _ends_command(self) -> bool:
@@ -1421,7 +1455,12 @@ class Reader:
         return after
 
     def _keyword(self) -> str:
-        """The reserved word that stands here, or ''."""
+        """The reserved word that stands here, or ''. Several forms ask for the same one."""
+        if self.at != self.asked[0]:
+            self.asked = (self.at, self._find_keyword())
+        return self.asked[1]
+
+    def _find_keyword(self) -> str:
         match = _KEYWORD.match(self.text, self._skip(self.at), self.end)
         if match is None or len(match[0]) > len('function'):
             return ''
@@ -1507,7 +1546,10 @@ class Reader:
             parts: list[Part] = []
             subs: list[Substitution] = []
             mark = self._mark()
-            if self._arithmetic_end(second, parts, subs):
+            self.again += 1
+            arithmetic = self._arithmetic_end(second, parts, subs)
+            self.again -= 1
+            if arithmetic:
                 self._no_hidden_code(parts, start)
                 word = Word('', parts, self.place(start, self.at), subs)
                 command = Compound('((', self.place(start, self.at), words=[word])
@@ -1662,7 +1704,9 @@ class Reader:
             raise self.fail(f'`{word}` does not belong here')
         else:
             mark = self._mark()
+            self.again += 1
             word = self._word(first=True)
+            self.again -= 1
             compound = False
             if isinstance(word, Word):
                 char = self._blanks()
