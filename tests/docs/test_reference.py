@@ -58,6 +58,20 @@ def test_the_reference_shows_public_names_only() -> None:
     assert sorted(referred() - names - BESIDE) == []
 
 
+@pytest.mark.parametrize('page', sorted(DOCS.glob('reference/*.md')), ids=lambda page: page.stem)
+def test_each_page_says_what_it_holds_and_where_that_is_described(page: Path) -> None:
+    """For who reads it in the repository, where nothing fills in the docstrings."""
+    text = page.read_text()
+    names = re.findall(r'^::: (\S+)$', text, re.MULTILINE)
+    rows = dict(re.findall(r'^\| `([\w.]+)` \| .+ \| `(\S+\.py)` \|$', text, re.MULTILINE))
+
+    assert list(rows) == [name for name in names if name != 'anyshell.errors']
+    for name, file in rows.items():
+        last = name.rpartition('.')[2]
+        source = (ROOT / file).read_text()
+        assert re.search(rf'^(?:class |def |async def )?{last}\b', source, re.MULTILINE), name
+
+
 def test_every_page_is_in_the_navigation() -> None:
     pages = sorted(str(page.relative_to(DOCS)) for page in DOCS.glob('**/*.md'))
 
