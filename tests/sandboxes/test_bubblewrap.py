@@ -95,3 +95,17 @@ async def test_a_directory_may_be_made_before_the_first_command(tmp_path):
     async with BubblewrapSandbox(cwd=tmp_path / 'later') as sandbox:
         (tmp_path / 'later').mkdir()
         assert (await sandbox.execute('pwd')).stdout == f'{tmp_path}/later\n'
+
+
+@pytest.mark.needs('bubblewrap')
+async def test_a_crowd_leaves_few_shells(tmp_path):
+    async with BubblewrapSandbox(cwd=tmp_path) as sandbox:
+        await sandbox.execute('true')
+        before = len(os.listdir('/proc/self/fd'))
+        results = await asyncio.gather(*(sandbox.execute(f'echo {n}') for n in range(60)))
+        after = len(os.listdir('/proc/self/fd'))
+        later = await asyncio.gather(*(sandbox.execute(f'echo {n}') for n in range(60)))
+
+    expected = [f'{n}\n' for n in range(60)]
+    assert [[result.stdout for result in some] for some in (results, later)] == [expected, expected]
+    assert after - before <= 16 * 3

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 WORD = 64
 """The most bytes of the word after a mark."""
 
+IDLE = 16
+"""How many shells stay for later calls; each takes three descriptors here and a process or two on the far side."""
+
 FLUSH = 5.0
 """Seconds that a client which is no longer needed has to pass on what it was given."""
 
@@ -397,7 +400,7 @@ class KeptChannel(Channel):
             if lane.retired:
                 return
             lane.settling = settling
-            if self._closed or lane.eof:
+            if self._closed or lane.eof or len(self._free) >= IDLE:
                 self._retire(lane)
             elif settling is None:
                 self._free.append(lane)

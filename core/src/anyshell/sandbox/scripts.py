@@ -298,6 +298,10 @@ class ScriptProcesses(Processes):
                 raise InvalidCommand(
                     f'the variable {name!r} can not be passed on: no name is empty or holds "=", and no value holds a NUL'
                 )
+            if len(f'{name}={value}'.encode('utf-8', 'surrogateescape')) > MAX_ARGUMENT:
+                raise InvalidCommand(
+                    f'the variable {name!r} is longer than the {MAX_ARGUMENT} bytes that the system takes; pass a shorter one'
+                )
         process = self._make(number, spawn)
         self._processes[number] = process
         return process

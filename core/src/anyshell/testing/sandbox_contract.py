@@ -552,6 +552,17 @@ class EnvRules(Rules):
             assert (await session.run('echo "[${A_KEY-}${B_KEY-}]"')).stdout == '[y]\n'
 
     @rule
+    async def test_a_variable_that_is_too_long_is_refused_with_a_sentence(
+        self, sandbox: Sandbox
+    ) -> None:
+        path = (await sandbox.execute('printf %s "$PATH"')).stdout
+        async with self.session(sandbox, env={'PATH': path, 'LONG': 'v' * 3_000_000}) as session:
+            told = await session.run_command('echo ran')
+
+        assert told.startswith('[Error: ')
+        assert 'variable' in told
+
+    @rule
     async def test_a_value_is_in_no_arguments(self, sandbox: Sandbox) -> None:
         secret = f'secret{secrets.token_hex(8)}'
         env = {'PATH': (await sandbox.execute('printf %s "$PATH"')).stdout, 'SECRET': secret}
