@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -521,8 +522,37 @@ async def test_langchains_own_middleware_asks_instead(tmp_path: Path, mode: str)
     assert files(tmp_path) == ['a']
 
 
+@HAS_WHEN
+def test_what_a_person_refused_in_one_thread_is_asked_again_in_another(tmp_path: Path) -> None:
+    toolkit = ShellToolkit(cwd=tmp_path, ask_commands=['touch'])
+    when = {'allowed_decisions': ['approve', 'reject'], 'when': toolkit.needs_approval}
+    call = (
+        'run_command',
+        {'command': 'touch it'},
+        'call_0',
+    )  # some providers count from 0 in every answer
+    with OpenAIServer([[call], 'Done.', [call]]) as server:
+        reviewed, plain = (
+            create_agent(
+                model(server.base_url),
+                toolkit.get_tools(),
+                middleware=middleware,
+                checkpointer=InMemorySaver(),
+            )
+            for middleware in ([HumanInTheLoopMiddleware({'run_command': when})], [])  # pyright: ignore[reportArgumentType]
+        )
+        config = thread()
+        reviewed.invoke(asked('Go.'), config)
+        reviewed.invoke(Command(resume=answers({'type': 'reject'})), config)
+        paused = plain.invoke(asked('Go.'), thread())
+
+    assert '__interrupt__' in paused
+    assert files(tmp_path) == []
+
+
 def test_middleware_has_nothing_to_ask_when_nobody_is_there() -> None:
     class Request:
+        runtime = SimpleNamespace(config={})
         tool_call = {'name': 'run_command', 'args': {'command': 'touch it'}, 'id': 'call_1'}  # noqa: RUF012
 
     assert ShellToolkit(ask_commands=['touch']).needs_approval(Request())

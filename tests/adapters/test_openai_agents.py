@@ -276,6 +276,27 @@ async def test_edited_command_is_judged_again(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ['kept']
 
 
+async def test_edit_is_for_that_very_call_only(tmp_path: Path) -> None:
+    # Some providers count the IDs of calls from 0 in every answer.
+    turns = [
+        [('run_command', {'command': 'touch x'}, 'c0')],
+        'Then not.',
+        [('run_command', {'command': 'ls'}, 'c0')],
+        'Done.',
+    ]
+    with OpenAIServer(turns) as server:
+        async with ShellTools(cwd=tmp_path, ask_commands=['touch']) as shell:
+            helper, _, state = await paused(server, shell)
+            (item,) = state.get_interruptions()
+            shell.edit(item, 'touch y')
+            state.reject(item)
+            await Runner.run(helper, state)
+            await Runner.run(helper, 'Again.')
+
+    assert server.tool_results()[-1] == '(no output)'
+    assert os.listdir(tmp_path) == []
+
+
 async def test_command_that_was_changed_in_the_state_is_refused_by_the_sdk(tmp_path: Path) -> None:
     with OpenAIServer([[('run_command', {'command': 'touch x'})]]) as server:
         async with ShellTools(cwd=tmp_path, ask_commands=['touch']) as shell:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, cast
 
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import ToolException
 
 from anyshell import ApprovalRequired
@@ -15,22 +16,32 @@ REMEMBERED = 1000
 
 
 class Reviewed:
-    """The calls that LangChain's middleware asks about, so that nobody is asked twice."""
+    """The calls that LangChain's middleware asks about, so that nobody is asked twice.
+
+    A call is known by its thread and its ID, since some providers count IDs from 0 in every answer.
+    """
 
     def __init__(self) -> None:
-        self._ids: OrderedDict[str, None] = OrderedDict()
+        self._calls: OrderedDict[tuple[str | None, str | None], None] = OrderedDict()
 
-    def add(self, call_id: str) -> None:
-        """Remember a call that was sent to the middleware; it runs only if a person agrees."""
-        self._ids[call_id] = None
-        while len(self._ids) > REMEMBERED:
-            self._ids.popitem(last=False)
+    def add(self, request: Any) -> None:
+        """Remember a call, LangChain's `ToolCallRequest`, that is sent to the middleware: it runs only if a person agrees."""
+        self._calls[thread_of(request.runtime.config), request.tool_call['id']] = None
+        while len(self._calls) > REMEMBERED:
+            self._calls.popitem(last=False)
 
-    def take(self, call_id: str | None) -> bool:
+    def take(self, call_id: str | None, config: RunnableConfig) -> bool:
         """Whether a call that is about to run was sent there; it counts once."""
-        known = call_id in self._ids
-        self._ids.pop(call_id or '', None)
+        call = thread_of(config), call_id
+        known = call in self._calls
+        self._calls.pop(call, None)
         return known
+
+
+def thread_of(config: RunnableConfig) -> str | None:
+    """The thread that a run is part of; it lasts over a pause."""
+    thread = config.get('configurable', {}).get('thread_id')
+    return None if thread is None else str(thread)
 
 
 def ask_person(name: str, arguments: Mapping[str, Any], ask: ApprovalRequired) -> dict[str, Any]:

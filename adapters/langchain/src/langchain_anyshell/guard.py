@@ -55,7 +55,7 @@ class ShellPolicy(AgentMiddleware):
         try:
             self._judge(request, approved=False)
         except ApprovalRequired:
-            self._reviewed.add(str(request.tool_call['id']))
+            self._reviewed.add(request)
             return True
         except CommandDenied:
             pass  # it is denied when it is called; nobody needs to be asked
@@ -81,9 +81,11 @@ class ShellPolicy(AgentMiddleware):
 
     def _admit(self, request: ToolCallRequest) -> tuple[ToolCallRequest, Word]:
         call = request.tool_call
+        config = request.runtime.config  # pyright: ignore[reportUnknownMemberType]  (a generic class without arguments)
         try:
             try:
-                self._judge(request, approved=self._reviewed.take(call['id']))
+                reviewed = self._reviewed.take(call['id'], config)
+                self._judge(request, approved=reviewed)
             except ApprovalRequired as ask:
                 edited = ask_person(call['name'], call['args'], ask)
                 if edited == call['args']:

@@ -31,7 +31,7 @@ from anyshell import (
     Tool,
     run_sync,
 )
-from langchain_anyshell.approvals import Reviewed, ask_person
+from langchain_anyshell.approvals import Reviewed, ask_person, thread_of
 from langchain_anyshell.runs import Close, root_of
 
 
@@ -90,7 +90,7 @@ class ShellToolkit(BaseToolkit):
             return False
         if session.policy().check(command).decision is not Decision.ASK:
             return False
-        self._reviewed.add(call['id'])
+        self._reviewed.add(request)
         return True
 
     async def aclose(self) -> None:
@@ -149,7 +149,7 @@ class ShellToolkit(BaseToolkit):
         namespace = config.get('metadata', {}).get('langgraph_checkpoint_ns')
         call_id = tool_call_id and f'{namespace}:{tool_call_id}'
         call = partial(tool.call, call_id=call_id, on_output=emit and partial(_show, emit))
-        approved = self._reviewed.take(tool_call_id)
+        approved = self._reviewed.take(tool_call_id, config)
         try:
             try:
                 return await call(arguments, approved=approved)
@@ -167,8 +167,7 @@ class ShellToolkit(BaseToolkit):
         run = root_of(callbacks.parent_run_id)
         if run is not None and not self._sessions.knows(run):
             run.endings.append(partial(self._end, run))
-        thread = config.get('configurable', {}).get('thread_id')
-        return self._sessions.of(run, thread=None if thread is None else str(thread))
+        return self._sessions.of(run, thread=thread_of(config))
 
     def _end(self, run: object, paused: bool) -> Close | None:  # noqa: FBT001 - as `Run.endings` wants it
         session = self._sessions.end(run, paused=paused)

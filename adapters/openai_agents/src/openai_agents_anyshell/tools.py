@@ -77,7 +77,7 @@ class ShellTools:
         self._asks = settings.on_ask == 'ask' and bool(
             session or policy or settings.ask_commands or settings.unresolved == 'ask'
         )
-        self._edited: dict[str, str] = {}
+        self._edited: dict[tuple[str, str], str] = {}  # by the call: its ID and its arguments
         self._loops: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
         self._listeners = Listeners(on_output)
         self._facts: WeakKeyDictionary[RunContextWrapper[Any], dict[str, Any]] = WeakKeyDictionary()
@@ -109,7 +109,7 @@ class ShellTools:
         It is judged again, so what the policy denies does not run; the model is told what ran. The SDK has no such
         answer: an approval is for the arguments that the model gave.
         """
-        self._edited[item.call_id or ''] = command
+        self._edited[item.call_id or '', item.arguments or ''] = command
 
     def output(self) -> AsyncGenerator[CommandOutput]:
         """The output of all commands from now on, piece by piece while they run, until the block ends."""
@@ -160,7 +160,7 @@ class ShellTools:
         # namespace the plain one is not known.
         call_id = context.tool_call_id
         answer = context.is_tool_approved(context.qualified_tool_name, call_id)
-        if (edited := self._edited.pop(call_id, None)) is not None:
+        if (edited := self._edited.pop((call_id, arguments), None)) is not None:
             given = given.model_copy(update={'command': edited})
         try:
             reply = await tool.call(

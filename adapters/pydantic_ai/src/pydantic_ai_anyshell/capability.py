@@ -44,10 +44,13 @@ ENDLESS = 1_000_000
 """The retry budget of the tools. A denial is a `ModelRetry`, and at the framework's own budget of one the second denial
 in a row ends the run; what bounds a run is its `UsageLimits`."""
 
+
+def _as_object(given: object) -> object:
+    return given if isinstance(given, dict) else {}  # pyright: ignore[reportUnknownVariableType]  (a dict of anything)
+
+
 OBJECT = SchemaValidator(
-    core_schema.no_info_before_validator_function(
-        lambda given: given if isinstance(given, dict) else {}, core_schema.dict_schema()
-    )
+    core_schema.no_info_before_validator_function(_as_object, core_schema.dict_schema())
 )
 """What the framework checks of a call's arguments: nothing. Core does, and says what is wrong in its own words; of
 something else than an object, such as a list, that all of them are missing."""
