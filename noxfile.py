@@ -310,8 +310,10 @@ def demo(session: nox.Session) -> None:
             log=False,
             silent=True,
         )
+    again: list[str] = []  # the story is told once; after that, what differs
     for name, python in pythons.items():
-        session.run(python, 'examples/demo', name, external=True, log=False)
+        session.run(python, 'examples/demo', name, *again, external=True, log=False)
+        again = ['--again']
 
 
 @nox.session(default=False)

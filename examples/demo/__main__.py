@@ -1,11 +1,13 @@
 """The main job, in one framework: `python examples/demo NAME`.
 
 A real agent of that framework (NAME_agent.py beside this file) talks over HTTP to a model that follows the script below. The
-transcript is what that model saw, so it reads the same in every framework.
+transcript is what that model saw, so it reads the same in every framework. With `--again` after the name the same is done and
+checked; what is shown is what differs, how the agent is made, and of the transcript a line for each call.
 """
 
 import asyncio
 import importlib
+import inspect
 import os
 import re
 import shutil
@@ -15,6 +17,7 @@ import tempfile
 import textwrap
 import time
 from pathlib import Path
+from types import ModuleType
 
 from anyshell.testing import Exchange, ModelRequest, ModelTurn, OpenAIServer
 
@@ -112,20 +115,36 @@ def print_transcript(exchanges: tuple[Exchange, ...]) -> None:
             show(f'{call.name}  {" ".join(call.arguments.values())}', mark='▸ ', colour='36')
 
 
-def main(name: str) -> None:
+def print_difference(agent: ModuleType, exchanges: tuple[Exchange, ...]) -> None:
+    """Print how the agent is made, and that it did the same: a line for each call, with the beginning of what it gave."""
+    show(inspect.getsource(agent.run).strip())
+    print()
+    turns = [one.answer for one in exchanges if isinstance(one.answer, ModelTurn)]
+    calls = [call for turn in turns for call in turn.calls]
+    results = exchanges[-1].request.tool_results
+    for call in calls:
+        said = ' '.join(results[call.call_id].removeprefix('[stdout]').split())
+        line = f'{call.name}  {" ".join(call.arguments.values())}  →  {said}'
+        show(textwrap.shorten(line, WIDTH - 4, placeholder=' …'), mark='▸ ', colour='36')
+
+
+def main(name: str, again: str = '') -> None:
     """Run the agent of one framework, print what happened, and fail if it is not what should."""
     agent = importlib.import_module(f'{name}_agent')
     port = free_port()
     started = time.monotonic()
     print(f'\n━━ {name} {"━" * (WIDTH - len(name) - 4)}\n')
-    show(TASK, mark='Task: ', colour='1')
+    show('The same task.' if again else TASK, mark='' if again else 'Task: ', colour='1')
     print()
     with tempfile.TemporaryDirectory() as folder, OpenAIServer(script(port)) as model:
         Path(folder, 'index.html').write_text('<h1>Hello from anyshell</h1>\n')
         Path(folder, 'old.log').write_text('Nobody has read this for years.\n')
         Path(folder, 'fetch.py').write_text(FETCH)
         answer = asyncio.run(agent.run(model.base_url, folder, TASK))
-    print_transcript(model.exchanges)
+    if again:
+        print_difference(agent, model.exchanges)
+    else:
+        print_transcript(model.exchanges)
     show(f'\n({time.monotonic() - started:.1f} seconds)', colour='2')
 
     results = model.tool_results()
