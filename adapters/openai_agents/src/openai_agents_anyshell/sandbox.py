@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
@@ -21,34 +20,18 @@ from agents.sandbox import (
     WorkspaceReadNotFoundError,
     resolve_snapshot,
 )
-from agents.sandbox.errors import PtySessionNotFoundError
 from agents.sandbox.session.base_sandbox_session import BaseSandboxSession
-from agents.sandbox.session.pty_types import (
-    PtyExecUpdate,
-    allocate_pty_process_id,
-    truncate_text_by_tokens,
-)
+from agents.sandbox.session.pty_types import PtyExecUpdate
 from agents.sandbox.session.sandbox_client import BaseSandboxClient
 from agents.sandbox.session.sandbox_session import SandboxSession
 from agents.sandbox.session.sandbox_session_state import SandboxSessionState
 from agents.sandbox.snapshot import SnapshotBase
 
-from anyshell import (
-    Process,
-    Processes,
-    Sandbox,
-    SandboxError,
-    SandboxTimeoutError,
-    Spawn,
-    WorkingDirectoryGone,
-)
+from anyshell import Sandbox, SandboxError, SandboxTimeoutError, WorkingDirectoryGone
+from openai_agents_anyshell.going import Going
 
 DEFAULT_ROOT = '/workspace'
 """The root of a manifest that names none; the sandbox's own directory takes its place."""
-
-YIELD_SECONDS = 10.0
-MOST = 1 << 20
-"""Bytes of output that one look at a command gives; of more, the last ones."""
 
 
 class SandboxState(SandboxSessionState):
@@ -104,18 +87,11 @@ class SandboxClient(BaseSandboxClient[Any]):
         return self._deserialize_session_state_payload(payload, SandboxState)
 
 
-@dataclass(slots=True)
-class _Pty:
-    process: Process
-    seen: int = 0
-
-
 class _Session(BaseSandboxSession):
     def __init__(self, state: SandboxSessionState, sandbox: Sandbox) -> None:
         self.state = state
         self._sandbox = sandbox
-        self._processes: Processes | None = None
-        self._ptys: dict[int, _Pty] = {}
+        self._going = Going(sandbox)
 
     # -- one command
 
@@ -162,15 +138,10 @@ class _Session(BaseSandboxSession):
         max_output_tokens: int | None = None,
     ) -> PtyExecUpdate:
         words = self._prepare_exec_command(*command, shell=shell, user=user)
-        if self._processes is None:
-            self._processes = self._sandbox.processes()
-        env = await self._processes.environment()
-        env |= await self.state.manifest.environment.resolve()
-        line = f'{_line(words)} 2>&1'  # as on a terminal, both streams are one
-        spawn = Spawn(line=line, shell='sh', cwd=self.state.manifest.root, env=env, stdin=True)  # noqa: S604  (what it is for)
-        number = allocate_pty_process_id(set(self._ptys))
-        self._ptys[number] = _Pty(await self._processes.spawn(spawn))
-        return await self._update(number, yield_time_s, max_output_tokens)
+        state = self.state.manifest
+        variables = dict(await state.environment.resolve())
+        number = await self._going.start(_line(words), cwd=state.root, variables=variables)
+        return await self._going.look(number, yield_time_s, max_output_tokens)
 
     async def pty_write_stdin(
         self,
@@ -180,39 +151,11 @@ class _Session(BaseSandboxSession):
         yield_time_s: float | None = None,
         max_output_tokens: int | None = None,
     ) -> PtyExecUpdate:
-        pty = self._ptys.get(session_id)
-        if pty is None or self._processes is None:
-            raise PtySessionNotFoundError(session_id=session_id)
-        if chars:
-            await self._processes.send(pty.process, chars.encode())
-        return await self._update(session_id, yield_time_s, max_output_tokens)
-
-    async def _update(
-        self, number: int, yield_time_s: float | None, max_output_tokens: int | None
-    ) -> PtyExecUpdate:
-        pty, processes = self._ptys[number], self._processes
-        assert processes is not None  # noqa: S101  (whoever has a number has started something)
-        ended = await processes.wait(
-            pty.process, timeout=YIELD_SECONDS if yield_time_s is None else yield_time_s
-        )
-        if not ended:
-            await processes.detach(pty.process)
-        written = await processes.written(pty.process, 'stdout', MOST)
-        output = written.tail[max(0, len(written.tail) - (written.total - pty.seen)) :]
-        pty.seen = written.total
-        if ended:
-            del self._ptys[number]
-            await processes.forget(pty.process)
-        text, tokens = truncate_text_by_tokens(output.decode(errors='replace'), max_output_tokens)
-        return PtyExecUpdate(
-            None if ended else number, text.encode(), pty.process.exit_code, tokens
-        )
+        await self._going.send(session_id, chars)
+        return await self._going.look(session_id, yield_time_s, max_output_tokens)
 
     async def pty_terminate_all(self) -> None:
-        self._ptys.clear()
-        processes, self._processes = self._processes, None
-        if processes is not None:
-            await processes.close(grace=0.5)
+        await self._going.close()
 
     # -- files
 
