@@ -257,8 +257,8 @@ def test_allow_and_deny_lists_exclude_each_other() -> None:
         ShellOptions(allowed_commands=['ls'], denied_commands=['rm'])
 
     assert str(caught.value) == (
-        "denied_commands=['rm'] is not allowed: it must be empty, since allowed_commands is given: "
-        'set one of the two, not both'
+        "denied_commands=['rm'] is not allowed: it must be empty, since allowed_commands is given. "
+        'Specify allowed_commands or denied_commands, not both.'
     )
 
 

@@ -308,7 +308,7 @@ DEVELOPER = [
     Row('no time', OptionError, option(default_timeout=0), 'default_timeout=0 is not allowed', 'it must be a number of seconds above 0', ''),
     Row('no choice', OptionError, option(unresolved='maybe'), "unresolved='maybe' is not allowed", "it must be 'deny', 'ask' or 'allow'", ''),
     Row('no number', OptionError, option(max_jobs=True), 'max_jobs=True is not allowed', 'it must be a whole number of jobs, 1 or more', ''),
-    Row('both lists', OptionError, option(allowed_commands=['a'], denied_commands=['b']), "denied_commands=['b'] is not allowed", 'it must be empty, since allowed_commands is given', 'set one of the two'),
+    Row('both lists', OptionError, option(allowed_commands=['a'], denied_commands=['b']), "denied_commands=['b'] is not allowed", 'it must be empty, since allowed_commands is given', 'Specify allowed_commands or denied_commands, not both.'),
     Row('variables in a list', OptionError, option(env=[f'TOKEN={SECRET}']), "env=['TOKEN=…'] is not allowed", 'it must be None or a mapping', ''),
     Row('variable in its name', OptionError, option(env={f'TOKEN={SECRET}': 'x'}), "env='TOKEN=…' is not allowed", 'a name is not empty and has no "="', ''),
     Row('NUL in a variable', OptionError, option(env={'TOKEN': f'{SECRET}\0'}), "env['TOKEN']='…' is not allowed", 'it must be a str without NUL', ''),

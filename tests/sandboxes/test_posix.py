@@ -309,3 +309,37 @@ async def test_a_place_that_alters_output_is_told_so(tmp_path):
         answer
         == '[Error: the answer of the sandbox is incomplete: its output is cut or altered on the way]'
     )
+
+
+async def test_a_file_that_comes_back_altered_is_an_error_that_names_it():
+    class Bare(PosixShellSandbox):
+        async def execute_streaming(self, _command, **_options):
+            yield ExecutionResult(0, 'Welcome!', '')
+
+    with pytest.raises(
+        OSError, match=r'Failed to decode base64 contents of file: a\.bin'
+    ) as caught:
+        await Bare().read_file('a.bin')
+
+    assert not isinstance(caught.value, FileNotFoundError)
+
+
+async def test_operations_on_files_go_through_an_execute_of_the_subclass(tmp_path):
+    class Counting(Short):
+        count = 0
+
+        async def execute(self, command, **options):
+            self.count += 1
+            return await super().execute(command, **options)
+
+    counting = Counting(tmp_path)
+    await counting.write_file('d/a', b'content')
+    content = await counting.read_file('d/a')
+    entries = await counting.list_files('d')
+    await counting.remove_file('d/a')
+    with pytest.raises(FileNotFoundError):
+        await counting.read_file('d/a')
+    await counting.machine.aclose()
+
+    assert (content, [entry.name for entry in entries]) == (b'content', ['a'])
+    assert counting.count == len(counting.lengths) == 5

@@ -130,7 +130,10 @@ class ShellOptions(Keywords):
             and self.denied_commands
             and self.denied_commands is not DEFAULT_DENIED_COMMANDS
         ):
-            allowed = 'empty, since allowed_commands is given: set one of the two, not both'
+            allowed = (
+                'empty, since allowed_commands is given. '
+                'Specify allowed_commands or denied_commands, not both.'
+            )
             raise OptionError('denied_commands', list(self.denied_commands), allowed)
         # Entries and operators that the policy refuses are refused here, at construction. By its class, since an adapter's
         # dataclass has a setting of that name.
