@@ -119,6 +119,14 @@ ROWS = [
         ('>', "echo '>'"), ('>', '[[ a > b ]]'), ('>', '(( 2 > 1 ))'), ('>', 'echo $((2>1))'), ('>', '[[ a =~ (a|>) ]]'), ('>>', 'ls >f'), ('|', 'ls || ls'), ('|', 'case a in a|b) ls;; esac'), ('&', 'ls && ls'), ('&', 'ls 2>&1'), ('&', 'ls &>f'),
         (';', 'case a in a) ls;; esac'), (';', 'ls\nls'), ('<', 'cat <<E\nE'), ('<', 'cat <<< x'), ('<', 'cat <(ls)'), ('$(', 'echo $((1))'), ('`', 'echo $(ls)'), ('|', 'ls >|f'), ('<<', 'cat <<< x'),
     )),
+    # A newline is an operator where it separates two commands
+    *(({'denied_operators': ('\n',)}, line, DENY, 'denied_operators') for line in (
+        'ls\nls', 'ls\n\n# c\nls\n', 'cat <<E\nE\nls', 'if ls\nthen ls; fi', 'while ls\ndo ls; done', 'if ls; then ls\nelse ls; fi', 'echo $(ls\nls)', 'echo `ls\nls`', 'f() {\nls\nls\n}', "sh -c 'ls\nls'", '(ls\nls)', 'ls |\nwc\nls', 'time\nls', 'ls\n{ ls; }', 'ls\n(ls)', 'ls\n! ls',
+    )),
+    *(({'denied_operators': ('\n',)}, line, ALLOW, None) for line in (
+        'ls\n', '\nls', '\n\nls\n\n', 'ls # c\n', 'ls\n# c\n', 'cat <<E\nx\nE', 'cat <<E\nx\nE\n', 'cat <<E; ls\nx\nE\n', '(ls\n)', '(\nls)', '{ ls\n}', 'if ls; then ls\nfi\n', 'for i in a; do ls\ndone', 'case x in a) ls\nesac', 'case x in a) ls\n;; esac', 'echo $(ls\n)', 'f() {\nls\n}', "sh -c 'ls\n'",
+        'ls;\nls', 'ls &&\nls', 'ls |\nwc', 'ls \\\n x', 'x=(b\nc)', "echo 'a\nb'",
+    )),
     ({'denied_operators': ('>',)}, 'eval "$x"', DENY, 'unresolved'),
     ({'denied_operators': ('>',)}, '$x', ALLOW, None),
     # Interactive programs

@@ -62,7 +62,14 @@ RUNS = (
     "firejail -c '@'", 'proxychains4 -f conf @', 'proxychains -q @', 'proxychains-ng @', 'torsocks -i @', 'torsocks --port 9 @', 'torify @', 'tsocks @', 'usewithtor @', 'sshpass -p pw @', 'sshpass -e @', 'flatpak-spawn --host @', 'chronic -v @', 'unbuffer -p @', 'rlwrap -a -f words @', 'rlwrap -pred @',
     'rlwrap -C n @', 'caffeinate -t 5 @', 'catchsegv @', 'eatmydata -- @', 'ip netns exec x @', 'ip -n y netns exec x @', 'ip -all netns exec @', 'ip net e x @', 'ip vrf exec x @', 'direnv exec . @', 'xvfb-run -a -s "-screen 0" @', 'dbus-launch @', 'systemd-inhibit --why x @', 'strace -o f @',
     'genv -u A @', 'gnohup @', 'gnice -n 5 @', 'gtimeout 5 @', 'gstdbuf -oL @', 'gchroot / @', 'gxargs -n1 @', 'gfind . -exec @ \\;', 'su nobody -c "@"',
+    'tsp @', 'tsp -n -L name @', 'tsp -fD 3 @', 'ts -n @', 'dtach -n s @', 'dtach -A s -e ^A -z @', 'dtach -c s -r winch @', 'abduco -n name @', 'abduco -A -e ^q name @', 'abduco -r -c name @', 'daemon @', 'daemon -n a -r -- @', 'daemon --name=a --pidfile=f @', 'daemon --name a -X "@"',
+    'daemon --command="@"', 'daemon -f -o f -u me @', 'cset proc -e -s set @', 'cset proc --exec --set=set -- @', 'cset proc -e set -- @', 'cset proc -s set -e -- @', 'cset shield -e @', 'cset shield --exec -- @', 'cset -l f shield -e -u me -- @', 'uftrace @', 'uftrace record -d dir @', 'uftrace live -F main -D 3 @',
+    'uftrace --no-pager -t 1us @', 'uftrace -a -- @', 'lxc exec c @', 'lxc exec c -- @', 'lxc exec c --cwd / -- @', 'lxc exec --user 0 -T c -- @', 'lxc --project p exec r:c @', "lxc exec c -- sh -c '@'", 'incus exec c -- @', 'lxc-attach -n c -- @', 'lxc-attach --name=c --clear-env -- @', 'lxc-attach -n c -v A=b @', 'lxc-execute -n c -f f -- @',
+    'lxc-start -n c -F -- @', "lxc-unshare -s 'PID|MOUNT' @", 'systemd-nspawn -D / @', 'systemd-nspawn -q --directory=/ --bind=/x -- @', 'arch-chroot /mnt @', 'arch-chroot -u me /mnt @', 'schroot -c c -- @', 'schroot --chroot=c -d / -u me @', 'sandbox-exec -p p @', 'sandbox-exec -f f -D A=b @', 'nsjail -Mo --chroot / -- @', 'run0 @', 'run0 -u me -D / @',
+    'run0 --user=me -- @', 'dzdo -u me @', 'arch -x86_64 @', 'arch -arm64 -e A=b @', 'gdbserver :1 @', 'gdbserver --once host:1 @', 'lldb -b -o run -- @', 'multitime -n 5 @', 'multitime -q -s 1 @', 'timelimit -t 5 -T 1 @', 'timelimit -q @', 'retry -t 3 @', 'retry --times=3 --delay=1 -- @', 'wait-for-it h:1 -t 5 -- @', 'wait-for-it.sh h:1 -- @', 'wait-for h:1 -- @', 'lckdo f @',
+    'lckdo -W 5 f @', 'zrun @', "mispipe 'ls' '@'", 'nocache @', 'nocache -n 2 @', 'gamemoderun @', 'prime-run @', 'steam-run @', 'winpty -Xallow @',
     # Options that hold code
+    "split --filter='@' f", "asciinema rec -c '@'", "asciinema rec --command='@' f", "ttyrec -e '@'", "bpftrace -e 'p' -c '@'", "repo forall -c '@'", "chokidar f -c '@'", "nu -c '@'", "nu --commands '@'", "elvish -c '@'", "xonsh -c '@'", "pwsh -c '@'", "pwsh -Command '@'",
     "git submodule foreach '@'", 'git submodule --quiet foreach --recursive @', "git -C d submodule foreach '@'", 'git bisect run @', 'git bisect run -- @', "git bisect run sh -c '@'",
     "nodemon --exec '@'", "nodemon -x '@' f", "cargo-watch -s '@'", "concurrently 'ls y' '@'", "concurrently -n a,b '@'", 'cross-env A=1 @',
     # Shells
@@ -71,7 +78,10 @@ RUNS = (
     "bash --rcfile f -c '@'", "bash --init-file f -c '@'", "bash -c -- '@'", "bash -c -e '@'", "dash -c '@'", "ksh -c '@'", "zsh -c '@'", "/bin/sh -c '@'", "bash <<< '@'", "bash -s a <<< '@'",
     "bash - <<< '@'", "bash /dev/stdin <<< '@'", "bash /proc/self/fd/0 <<< '@'", ". /dev/stdin <<< '@'", "source /dev/fd/0 <<< '@'", "sh <<'E'\n@\nE", "sh -s <<E\n@\nE", "exec bash <<< '@'",
     "{ bash; } <<< '@'", "f() { bash; }; f <<< '@'", "env bash <<< '@'", "sudo -s <<< '@'", "at now <<< '@'", 'sh -c "sh -c \'@\'"', "sh -c 'eval \"@\"'",
+    "bash-static -c '@'", "osh -c '@'", "brush -c '@'", "pdksh -c '@'", "oksh -c '@'", "loksh -c '@'",
     # Project runners
+    'jenv exec @', 'goenv exec @', 'plenv exec @', 'phpenv exec @', 'opam exec -- @', 'opam exec --switch=s -- @', 'stack exec -- @', 'cabal exec -- @', 'tox -e py exec -- @', 'tox exec -e py -- @', 'fnm exec --using 20 -- @', 'lerna exec -- @', 'nx exec -- @', 'honcho run @', 'foreman run -e f @', 'volta run --node 20 @', 'toolbox run -c c @',
+    'dotenvx run -f f -- @', 'env-cmd -f f @', 'pm2 start @', 'pm2 start -n a @', 'guix shell p -- @', 'guix environment --ad-hoc p -- @',
     'uv run @', 'uv run --with y -- @', 'uvx @', 'pdm run @', 'hatch run @', 'rye run @', 'bunx @', 'yarn dlx @', 'mamba run -n b @', 'micromamba run -n b @', 'pyenv exec @', 'rbenv exec @', 'nodenv exec @', 'asdf exec @', 'aws-vault exec p -- @', 'op run -- @', 'doppler run -- @', "doppler run --command='@'", 'infisical run -- @', 'chamber exec s -- @',
     'pixi run @', 'devbox run @', 'nix develop -c @', 'nix shell p --command @', "npm exec -c '@'", "npm exec --call '@'", "npm x --call='@'", "npx --call='@'", "npx --call '@'", "npx -c'@'", 'poetry run @', 'pipenv run @', 'npx @', 'npx --yes -p y @', "npx -c '@'", 'npm exec @', 'npm exec -- @', 'pnpm dlx @', 'bundle exec @', 'conda run -n b @',
     'mise exec -- @', "nix-shell -p y --run '@'", 'dotenv -f y run -- @',
@@ -79,6 +89,7 @@ RUNS = (
 
 # Refused, whatever the rest of the line: the command is not known before it runs.
 UNRESOLVED = (
+    'tsp $x', 'dtach -n $s ls', 'dtach $x ls', 'abduco -n $s ls', 'daemon -p f ls', 'daemon --no-such ls', 'cset shield -e ls -l', 'cset proc -e -s set $x', 'cset $x -e ls', 'uftrace --no-such ls', 'lxc exec $c ls', 'lxc exec c $x', 'lxc exec c --no-such ls', 'lxc $x ls', 'lxc-attach -n c -- $x', 'nsjail $x -- ls', 'xargs tsp', 'xargs lxc exec c',
     'env $x ls', 'env -S "ls $x"', 'env -S "ls \\"a"', 'env --no-such-option ls', 'env -Z ls', 'timeout $T ls', 'timeout "$T" ls', 'nice -n $N ls', 'sudo $x', 'sudo "$x"', 'command "$x"', 'exec "$@"', 'nohup $x',
     'xargs env', 'xargs nice -n 5', 'xargs timeout 5', 'xargs bash', 'xargs sh -c', 'xargs sudo -u bob', 'xargs busybox', 'xargs xargs', 'xargs -I{} {}', 'xargs -I{} sh -c {}', "xargs -I{} sh -c '{} x'", 'xargs $x',
     'xargs find . -exec', 'find . -exec {} \\;', 'find . -exec "$x" \\;', 'find . -exec sh -c {} \\;', 'parallel', 'parallel ::: ls', 'parallel env ::: ls', 'parallel sh -c ::: ls', 'bash -c "$x"', 'bash -c $x', 'bash $x',
@@ -92,6 +103,8 @@ UNRESOLVED = (
 
 # Nothing of these runs another program, whatever they are called.
 HARMLESS = (
+    'tsp', 'tsp -t 5', 'tsp -C', "ls | ts '%H:%M:%S'", 'ls | ts', 'ls | ts -s %.s', 'dtach', 'dtach -a rm', 'dtach -p rm', 'abduco', 'abduco -a rm', 'daemon --list', 'cset', 'cset set -l', 'cset proc -l -s rm', 'cset shield -c 1-3', 'cset shield -e', 'uftrace', 'uftrace replay -d rm', 'uftrace report', 'lxc list', 'lxc delete rm', 'lxc exec c', 'lxc', 'incus list', 'nsjail -Mo rm',
+    'lxc-attach -n rm', 'arch', 'systemd-nspawn -D rm', 'split -l 5 rm', 'asciinema play rm', 'pm2 start app.js', 'pm2 logs rm', 'tox -e rm', 'stack build rm', 'nu rm.nu', 'repo sync rm', 'lldb rm', 'wait-for-it h:1',
     'env', 'env A=rm', 'command -v rm', 'command -V rm', 'command -pv rm', 'type rm', 'which rm', 'hash rm', 'trap', 'trap -p', 'trap - EXIT', "trap '' INT", "trap 'echo rm' EXIT", 'trap "kill $pid" EXIT', 'alias', 'alias ll',
     "alias ll='ls rm'", 'eval ""', 'eval "x=$y"', 'exec 3> rm', 'nice', 'timeout --help', 'ionice -p 12', 'taskset -cp 0 12', 'chrt -p 12', 'prlimit --pid 12', 'strace -p 12', 'script out', 'screen -ls', 'tmux attach -t rm',
     'tmux send-keys rm Enter', 'busybox --list', 'gdb ./a rm', 'xargs', 'xargs echo rm', 'xargs bash -n', 'xargs ./x.sh', "xargs sh -c 'echo \"$@\"' _", "xargs -I{} sh -c 'wc -l \"{}\"'", 'find . -name rm', 'find . -delete', 'find $DIR -name x',

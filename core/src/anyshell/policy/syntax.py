@@ -174,6 +174,7 @@ _RESERVED = _COMPOUND | {
 # Behind some names a word may be an assignment; `shopt` may change how the rest of the line is read.
 _NOT_PLAIN = _RESERVED | _ASSIGNING | {'shopt'}
 _ENDINGS = frozenset(('then', 'elif', 'else', 'fi', 'do', 'done', 'esac', '}'))
+_CLOSINGS = frozenset(('fi', 'done', 'esac', '}'))
 _BINARY = frozenset((
     '=', '==', '!=', '=~', '-eq', '-ne', '-lt', '-le', '-gt', '-ge', '-nt', '-ot', '-ef',
 ))  # fmt: skip
@@ -395,7 +396,7 @@ class Reader:
             if match:
                 self.at = match.end()
                 span = self.fixed or (start, self.at)
-                value = (('u', match[2]),) if match[2] else ()
+                value: tuple[Part, ...] = (('u', match[2]),) if match[2] else ()
                 word = Word(match[0], value, span, (), match[2], _known=True)
                 return Assignment(match[1], word, None, array=False, span=span)
         at = start
@@ -1307,8 +1308,11 @@ class Reader:
                 self.operators.append((';', self.place(self.at, self.at + 1)))
                 self.at += 1
             elif char == '\n':
-                self.operators.append(('\n', self.place(self.at, self.at + 1)))
-                self._newline()
+                place = self.place(self.at, self.at + 1)
+                char = self._newlines()
+                # One that only ends a line, or stands before what closes a command, separates nothing.
+                if char and char not in ');' and self._keyword() not in _CLOSINGS:
+                    self.operators.append(('\n', place))
             elif char == '&' and self._ahead('&&') < 0:
                 self.operators.append(('&', self.place(self.at, self.at + 1)))
                 self.at += 1

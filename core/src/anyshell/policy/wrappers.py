@@ -1410,6 +1410,118 @@ def _runcon(search: Search, name: str, words: list[Word], situation: Situation, 
 _RUNCON = _grammar('c t: u: r: l:', 'compute type= user= role= range=')
 
 
+def _dtach(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    # A mode and a socket stand first, then the options.
+    if not words or words[0].value in {'-a', '-p', '--help', '--version'}:
+        return
+    if words[0].value not in {'-A', '-c', '-n', '-N'} or not all(
+        word.one_field for word in words[:2]
+    ):
+        _blind(search, name, f'How {name!r} is called is not known.', words, situation, span)
+        return
+    _DTACH(search, name, words[2:], situation, span)
+
+
+_DTACH = rest('e: E r: R: z')
+
+
+def _cset(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    situation = situation._replace(functions=False)
+    before = _CSET.parse(name, words)
+    verb = before.rest[0].value if before.rest else ''
+    if not before.problem and verb not in {'proc', 'shield'}:
+        return
+    options = (_CSET_PROC if verb == 'proc' else _CSET_SHIELD).parse(name, before.rest[1:])
+    if before.problem or options.problem:
+        problem = before.problem or options.problem
+        _blind(search, name, problem, words, situation, span)
+        return
+    left = options.rest
+    if not left or not options.has('e', 'exec'):
+        return
+    if verb == 'proc' and not options.has('s', 'set', 't', 'toset'):
+        # The first word may be the name of the set.
+        search.run(left, situation._replace(weak=True), span)
+        left = left[1:]
+    if left:
+        search.run(left, situation, span)
+
+
+_CSET = _grammar('l: m x h', 'log= machine tohex=')
+_CSET_PROC = _grammar(
+    'h l e u: g: m p: k v s: t: f:',
+    'list exec user= group= move pid= kthread threads force verbose set= toset= fromset=',
+    permute=True,
+)
+_CSET_SHIELD = _grammar(
+    'h c: r k: e u: g: s p: f v',
+    'cpu= reset kthread= exec user= group= shield unshield pid= threads force verbose userset= sysset=',
+    permute=True,
+)
+
+
+def _uftrace(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:
+    verb = words[0].value if words else None
+    if verb in {'replay', 'report', 'info', 'dump', 'recv', 'graph', 'script', 'tui'}:
+        return
+    if verb in {'record', 'live'}:
+        words = words[1:]
+    _UFTRACE(search, name, words, situation, span)
+
+
+_UFTRACE = rest(
+    'A: b: C: d: D: E: e f: F: g h H: k K: L: l N: P: p: r: R: s: S: t: T: U: v V W: Z: a',
+    'argument= buffer= caller-filter= data= depth= Event= estimate-return output-fields= filter= agent hide= kernel kernel-depth= loc-filter= nest-libcall notrace= patch= pid= time-range= retval= sort= script= time-filter= trigger= unpatch= verbose watch= size-filter= auto-args libmcount-path= port= host= libname flat free flame-time= force srcline keep-pid logfile= match= max-stack= no-args no-comment no-event no-libcall no-merge no-pager no-pltbind no-randomize-addr no-sched no-sched-preempt nop num-thread= opt-file= record rt-prio= signal= color= column-view column-offset= clock= daemon demangle= disable trace= with-syms= chrome debug debug-domain= event-full list-event list-functions mermaid graphviz usage',
+)
+
+
+def _lxc(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    """`lxc exec INSTANCE COMMAND`: its options may stand on both sides of the instance."""
+    situation = situation._replace(functions=False)
+    options = _LXC.parse(name, words)
+    if not options.problem and options.rest and options.rest[0].value == 'exec':
+        options = _LXC.parse(name, options.rest[1:])
+        if not options.problem and options.rest and not options.rest[0].one_field:
+            options.problem = f'The instance of {name!r} is not known.'
+        if not options.problem:
+            options = _LXC.parse(name, options.rest[1:])
+            if options.rest and not options.problem:
+                search.run(options.rest, situation, span)
+    if options.problem:
+        _blind(search, name, options.problem, words, situation, span)
+
+
+_LXC = _grammar(
+    'h q v n t T',
+    'debug force-local project= quiet verbose cwd= env= disable-stdin force-interactive force-noninteractive group= mode= user= sub-commands all',
+)
+
+
+def _behind(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    """Its command stands behind a `--`."""
+    for index, word in enumerate(words):
+        if word.value == '--':
+            if words[index + 1 :]:
+                search.run(words[index + 1 :], situation._replace(functions=False), span)
+            return
+        if not word.one_field:
+            reason = f'An argument of {name!r} is not known before it runs.'
+            _blind(search, name, reason, words, situation, span)
+            return
+
+
+def _stamps(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    # One program of this name queues its words as a command, another takes a format: a denial counts.
+    _SPOOLER(search, name, words, situation._replace(weak=True), span)
+
+
+_SPOOLER = rest(
+    'V h K g C l n f m B E r: t: c: o: p: w: k: u: s: U: q i: N: L: d S: D: W: O: a: T e: z'
+)
+
+
 # Second tier: project runners. Only a denial of what they run counts: a list of allowed commands names the runner.
 
 
@@ -1501,7 +1613,7 @@ PROGRAMS: dict[str, Runs] = {
     'readonly': _declare,
     # Shells.
     **dict.fromkeys(
-        ('sh', 'bash', 'dash', 'ash', 'zsh', 'ksh', 'ksh93', 'mksh', 'lksh', 'rbash', 'yash', 'posh', 'hush', 'csh', 'tcsh'),
+        ('sh', 'bash', 'bash-static', 'osh', 'brush', 'dash', 'ash', 'zsh', 'pdksh', 'oksh', 'loksh', 'ksh', 'ksh93', 'mksh', 'lksh', 'rbash', 'yash', 'posh', 'hush', 'csh', 'tcsh'),
         shell,
     ),
     'fish': _fish,
@@ -1618,6 +1730,51 @@ PROGRAMS: dict[str, Runs] = {
     'pee': every_operand('', 'ignore-sigpipe no-ignore-sigpipe ignore-write-errors no-ignore-write-errors'),
     'logsave': rest('a s v', operands=1),
     'nq': rest('a c q t: w'),
+    'tsp': _SPOOLER,
+    'ts': _stamps,
+    'dtach': _dtach,
+    'abduco': rest('a A c l n e: f p q r v', operands=1),
+    # Without `-p`: it takes a value in one of the programs of this name, and none in another.
+    'daemon': rest(
+        'h V v d C: N n: X: P: F: u: R: D: m: e: i U S c r a: A: L: M: f B l: b: o: O: E: t: T: s: H',
+        'verbose? debug? config= noconfig name= command= pidfiles= pidfile= user= chroot= chdir= umask= env= inherit unsafe safe core nocore respawn acceptable= attempts= delay= limit= idiot foreground pty? noecho bind errlog= dbglog= output= stdout= stderr= ignore-eof read running restart stop signal= list',
+        code=('X', 'command'),
+    ),
+    'cset': _cset,
+    'uftrace': _uftrace,
+    **dict.fromkeys(('lxc', 'incus'), _lxc),
+    **dict.fromkeys(('lxc-attach', 'lxc-execute', 'lxc-start', 'lxc-unshare'), rest(
+        'n: e a: s: R L: v: u: g: c: f: o: l: q P: d F H: i: M h',
+        'name= elevated-privileges? arch= namespaces= remount-sys-proc clear-env keep-env pty-log= set-var= keep-var= uid= gid= context= rcfile= logfile= logpriority= quiet lxcpath= daemon foreground define= share-net= share-ipc= share-uts= share-pid= console= console-log= pidfile= close-all-fds user= hostname= ifname= remount',
+    )),
+    'systemd-nspawn': rest(
+        'q D: i: b a U u: M: S: n j x p: L: Z: E: h h',
+        'quiet directory= template= ephemeral image= image-policy= read-only volatile? boot as-pid2 chdir= pivot-root= user= machine= hostname= uuid= slice= property= register= keep-unit private-users? private-users-ownership= private-network network-interface= network-macvlan= network-ipvlan= network-veth network-veth-extra= network-bridge= network-zone= network-namespace-path= port= capability= drop-capability= ambient-capability= no-new-privileges= system-call-filter= rlimit= oom-score-adjust= cpu-affinity= personality= selinux-context= selinux-apifs-context= bind= bind-ro= inaccessible= tmpfs= overlay= overlay-ro= bind-user= setenv= console= pipe no-pager settings= notify-ready= suppress-sync= kill-signal= link-journal= resolv-conf= timezone= root-hash= verity-data= oci-bundle= load-credential= set-credential=',
+    ),
+    'arch-chroot': rest('h N r u:', operands=1),
+    'schroot': rest(
+        'h V q v l i a c: n: u: p s: d: o: b r e f',
+        'quiet verbose list info all all-chroots all-sessions all-source-chroots chroot= session-name= user= preserve-environment shell= directory= option= begin-session run-session end-session recover-session force config location',
+    ),
+    'sandbox-exec': rest('f: n: p: D:'),
+    'nsjail': _behind,
+    'run0': rest(
+        'h V u: g: D:',
+        'no-ask-password machine= property= description= slice= slice-inherit user= group= nice= chdir= setenv= background= via-shell pty pipe shell-prompt-prefix= unit=',
+    ),
+    'dzdo': _sudo,
+    'arch': rest('c d: e: h', number=r'-(?:32|64|x86_64h?|i386|arm64e?|ppc\w*)'),
+    'gdbserver': rest('', 'debug debug-format= disable-packet= disable-randomization no-disable-randomization startup-with-shell no-startup-with-shell once multi attach wrapper=', operands=1),
+    'lldb': _behind,
+    'multitime': rest('b: c: f: I: i: l n: o: q r: s: v'),
+    'timelimit': rest('f h l p q S: s: T: t:'),
+    'retry': rest('t: s: m: x: f: d: u: w: v q h e', 'tries= sleep= min= max= fail= delay= message= times= until= while= verbose quiet execute'),
+    **dict.fromkeys(('wait-for-it', 'wait-for-it.sh', 'wait-for'), _behind),
+    'lckdo': rest('w W: e E: s x r q h', operands=1),
+    'zrun': _RUNS,
+    'mispipe': every_operand(),
+    'nocache': rest('n: D:'),
+    **dict.fromkeys(('gamemoderun', 'prime-run', 'steam-run', 'winpty'), rest(lenient=True)),
     'daemonize': rest('a c: e: o: p: u: l: E: v'),
     'with-contenv': _RUNS,
     **dict.fromkeys(('ccache', 'sccache', 'distcc'), rest('F: M: o: k: d: X: x: p', 'max-files= max-size= set-config= get-config= config-path= dir= trim-dir=', lenient=True)),
@@ -1672,6 +1829,15 @@ PROGRAMS: dict[str, Runs] = {
     'gfind': _find,
     # Sub-commands and options that hold code.
     'git': _git,
+    'split': code_options('--filter'),
+    'asciinema': code_options('-c', '--command'),
+    'ttyrec': code_options('-e'),
+    'bpftrace': code_options('-c'),
+    'repo': code_options('-c'),
+    'chokidar': code_options('-c', '--command'),
+    'nu': code_options('-c', '--commands', '-e', '--execute'),
+    **dict.fromkeys(('elvish', 'xonsh'), code_options('-c')),
+    'pwsh': code_options('-c', '-C', '-command', '-Command'),
     'nodemon': code_options('-x', '--exec'),
     'cargo-watch': code_options('-s', '--shell'),
     'concurrently': every_operand('n: k g r p: s: i l: c: h', 'names= kill-others kill-others-on-fail group raw prefix= success= handle-input prefix-length= prefix-colors= no-color max-processes= timings restart-tries= restart-after='),
@@ -1688,7 +1854,14 @@ PROGRAMS: dict[str, Runs] = {
     'bunx': runner(),
     'npm': runner('exec', 'x', valued='-w --workspace --package --prefix -C --registry', code=('-c', '--call')),
     'pnpm': runner('exec', 'dlx', valued='-C --dir --filter -F --package'),
-    **dict.fromkeys(('pyenv', 'rbenv', 'nodenv', 'asdf'), runner('exec')),
+    **dict.fromkeys(('pyenv', 'rbenv', 'nodenv', 'jenv', 'goenv', 'plenv', 'phpenv', 'asdf'), runner('exec')),
+    **dict.fromkeys(('opam', 'stack', 'cabal', 'fnm', 'lerna', 'nx'), runner('exec', operand='tool')),
+    **dict.fromkeys(('honcho', 'foreman', 'volta', 'toolbox'), runner('run', valued='-e --env -f --procfile --node --npm --yarn -c --container')),
+    'tox': runner('exec', valued='-e -c', operand='tool'),
+    'dotenvx': runner('run', valued='-f --env-file -e --env', operand='tool'),
+    'env-cmd': runner(valued='-f --file -e --environments -r --rc-file'),
+    'pm2': runner('start', valued='-n --name -i --instances --interpreter -l --log -o --output -e --error --cwd'),
+    'guix': runner('shell', 'environment', operand='tool'),
     **dict.fromkeys(('aws-vault', 'op', 'doppler', 'infisical', 'chamber'), runner('exec', 'run', operand='tool', code=('--command',))),
     **dict.fromkeys(('pixi', 'devbox'), runner('run', valued='-e --environment --manifest-path -c --config')),
     'nix': runner('develop', 'shell', 'run', operand='other', code=('-c', '--command')),
