@@ -33,9 +33,9 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from anyshell import LLM_API_KEY_ENV_PATTERNS, OptionError, ShellSession
+from anyshell import OptionError, ShellSession
 from anyshell.testing import AdapterContract, OpenAIServer
-from pydantic_ai_anyshell import CommandOutput, Shell
+from pydantic_ai_anyshell import LLM_API_KEY_ENV_PATTERNS, CommandOutput, Shell
 
 NAP = f'sleep 41{os.getpid()}.5'
 
@@ -170,6 +170,18 @@ async def test_agent_spec(name: str, tmp_path: Path) -> None:
     listed, denied = server.tool_results()
     assert listed == f'[stdout]\n{name}\n'
     assert "Command 'echo' is not in the allowed list." in denied
+
+
+async def test_directory_may_come_by_position_as_in_the_origin(tmp_path: Path) -> None:
+    spec = {'capabilities': [{'Shell': str(tmp_path)}]}
+    with OpenAIServer([[('run_command', {'command': 'pwd'})], 'Done.']) as server:
+        agent = Agent.from_spec(spec, model=model(server.base_url), custom_capability_types=[Shell])
+        await agent.run('Go.')
+
+    assert server.tool_results() == (f'[stdout]\n{tmp_path}\n',)
+    assert Shell('a', allowed_commands=['ls']) == Shell(cwd='a', allowed_commands=['ls'])
+    with pytest.raises(TypeError):
+        Shell('a', None)  # pyright: ignore[reportCallIssue]
 
 
 def test_agent_spec_schema_holds_the_settings() -> None:

@@ -4,8 +4,8 @@ from typing import assert_type
 
 from pydantic_ai import Agent, AgentStreamEvent
 
-from anyshell import LLM_API_KEY_ENV_PATTERNS, LocalSandbox, Policy, ShellSession
-from pydantic_ai_anyshell import CommandOutput, Shell
+from anyshell import LocalSandbox, Policy, ShellSession
+from pydantic_ai_anyshell import LLM_API_KEY_ENV_PATTERNS, CommandOutput, Shell
 
 
 class Deps:
@@ -27,6 +27,7 @@ spec = Shell[object](
 agent = Agent('test', capabilities=[Shell(cwd='./workspace', allowed_commands=['ls', 'cat'])])
 other = Agent('test', deps_type=Deps, capabilities=[Shell[Deps](sandbox=LocalSandbox())])
 bare = Agent('test', toolsets=[Shell[object]().get_toolset()])
+Shell[object]('./workspace')
 Shell[object](policy=Policy(()), ask_commands=('git push',), on_ask='deny')
 Shell[object](default_timeout='5')  # pyright: ignore[reportArgumentType]
 Shell[object](no_such_option=True)  # pyright: ignore[reportCallIssue]

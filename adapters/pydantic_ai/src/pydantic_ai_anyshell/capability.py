@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Self, cast, get_type_hints
 
 from pydantic import GetPydanticSchema
@@ -87,6 +88,8 @@ class Shell(ShellOptions, AbstractCapability[AgentDepsT]):
         workspace: Whether commands run in the workspace that the run has, of another capability; `cwd` is then inside it.
     """
 
+    cwd: str | Path = '.'  # here again, since the origin takes it by position too
+    _: KW_ONLY
     sandbox: Annotated[Sandbox | None, LIVE_OBJECT] = None
     policy: Annotated[Policy | None, LIVE_OBJECT] = None  # pyright: ignore[reportIncompatibleMethodOverride]  (`ShellOptions` has a method of that name, which nobody calls on this class)
     session: Annotated[ShellSession | None, LIVE_OBJECT] = None
