@@ -1,5 +1,7 @@
 """What runs what: a row for each program and each form of its options. `rm` is denied, `ls` is not."""
 
+import re
+
 import pytest
 
 from anyshell.policy import DEFAULT_DENIED_COMMANDS, Decision, Policy
@@ -138,6 +140,33 @@ def test_what_is_not_known_fails_closed(row: str) -> None:
 
     assert verdict.decision is Decision.DENY
     assert verdict.rule == 'unresolved', verdict.reason
+
+
+@pytest.mark.parametrize(
+    'row',
+    (
+        *UNRESOLVED,
+        '$x',
+        'ls\u200b',
+        "v='ls x '; $v/y",
+        'alias "$x"',
+        "echo ${a['$(ls)']}",
+        "test -v 'a[$(ls)]'",
+        "declare -i n; n='a[$(ls)]'",
+        "printf -v 'BASH_CMDS[ls]' %s x",
+        'bash --rcfile <(ls)',
+        'bwrap --args 3 ls',
+        'busybox -x ls',
+        'setarch $x ls',
+        'tmux $x',
+    ),
+)
+def test_what_is_not_known_is_told_as_one_reason_and_one_thing_to_do(row: str) -> None:
+    _, reason, *more = POLICY.check(row).reason.split(' is not known before it runs. ')
+
+    assert not more
+    assert 'not known' not in reason
+    assert re.fullmatch(r'[^.]+(?:\.\S[^.]*)*\. (?:Write|Put|Leave|Choose|Define|Use) .+\.', reason)
 
 
 @pytest.mark.parametrize('row', UNRESOLVED)

@@ -228,13 +228,17 @@ class Search:
         self._nested += len(text)
         if inner.depth > _MAX_CODE_DEPTH or self._nested > _MAX_CODE:
             self.unresolve(
-                'code', 'It is code in code, too deep or too long.', situation, word.raw, span
+                'code',
+                'It is code in code, too deep or too long. Write its commands on the line itself.',
+                situation,
+                word.raw,
+                span,
             )
             return
         if not text.strip(UNKNOWN + ' \t\n'):
             self.unresolve(
                 'code',
-                f'The code that {by!r} runs is not known before it runs. Write the commands themselves.',
+                f'It is the code that {by!r} runs. Write the commands themselves.',
                 situation,
                 word.raw,
                 span,
@@ -508,7 +512,7 @@ class Search:
             if assignment.array or value.value is None or not key or re.search(r'[$`\\]', key):
                 self.unresolve(
                     'code',
-                    f'{assignment.name} changes what names run.',
+                    f'{assignment.name} changes what names run. Leave it out and run each program by its own name.',
                     situation,
                     text,
                     assignment.span,
@@ -535,7 +539,7 @@ class Search:
         ):
             self.unresolve(
                 'code',
-                f'{name or "A variable whose name is not known"} decides what runs, and is set here in a way that is not read.',
+                f'{name or "A variable whose name is not known"} decides what runs, and is set in a way that is not read. Leave it out.',
                 situation,
                 text,
                 span,
@@ -559,12 +563,16 @@ class Search:
             hidden or (value.reads_process and name != 'PS4')
         ):
             self.unresolve(
-                'code', f'{name} holds code that the shell runs by itself.', situation, text, span
+                'code',
+                f'{name} holds code that the shell runs by itself. Write those commands on their own.',
+                situation,
+                text,
+                span,
             )
         elif name.startswith('BASH_FUNC_'):
             self.unresolve(
                 'code',
-                f'{name} defines a function in the shells that follow.',
+                f'{name} defines a function in the shells that follow. Define it in the code that calls it.',
                 situation,
                 text,
                 span,
@@ -579,7 +587,7 @@ class Search:
         if hidden and self.integers:
             self.unresolve(
                 'code',
-                'A variable with the integer attribute runs what its value quotes.',
+                'A variable with the integer attribute runs what its value quotes. Write those commands on their own.',
                 situation,
                 text,
                 span,
@@ -607,9 +615,7 @@ class Search:
         name, path, reason = resolve(first)
         if name is not None and path is None and self.splits(first):
             name = None
-            reason = (
-                'The folder of the command may become several words. Put the variable in quotes.'
-            )
+            reason = 'Its folder may become several words. Put the variable in quotes.'
         if name is None:
             self.unresolve('name', reason, situation, text, first.span)
             return
@@ -628,7 +634,11 @@ class Search:
         self.findings.calls.append(call)
         if situation.depth > MAX_DEPTH // 2:
             self.unresolve(
-                'code', 'It is a command in a command, nested too deeply.', situation, text, span
+                'code',
+                'It is a command in a command, nested too deeply. Write the inner command on its own.',
+                situation,
+                text,
+                span,
             )
             return
         if path == name:
@@ -689,7 +699,7 @@ class Search:
         if name in _RESERVED_WORDS:
             self.unresolve(
                 'code',
-                'An alias of a keyword changes how the line is read.',
+                'An alias of a keyword changes how the line is read. Choose another name.',
                 situation,
                 value.raw,
                 value.span,
@@ -721,7 +731,7 @@ class Search:
         elif stdin == 'unknown' or (stdin == 'empty' and self.redirected):
             self.unresolve(
                 'code',
-                f'{by!r} runs code that is not known before it runs. Write the commands themselves, or save the code to a file and read it first.',
+                f'{by!r} reads its code from an input. Write the commands themselves, or save the code to a file and read it first.',
                 situation,
                 self.text[slice(*span)],
                 span,
@@ -768,7 +778,7 @@ def resolve(word: Word) -> tuple[str | None, str | None, str]:
                     None,
                     None,
                     (
-                        f'The name of the command holds the invisible character U+{ord(char):04X}. Write it in plain letters.'
+                        f'Its name holds the invisible character U+{ord(char):04X}. Write it in plain letters.'
                     ),
                 )
     return name, value, ''
@@ -776,7 +786,7 @@ def resolve(word: Word) -> tuple[str | None, str | None, str]:
 
 def _last_part(word: Word) -> tuple[str | None, str | None, str]:
     """`"$VENV/bin/python"` runs something called python, whatever the folder: its last part is known."""
-    reason = 'The name of the command is not known before it runs. Write the name itself; only a folder may come from a variable, as in "$DIR/bin/tool".'
+    reason = 'Its name comes from an expansion, a pattern or an input. Write the name itself; only a folder may come from a variable, as in "$DIR/bin/tool".'
     text = ''
     for kind, part in word.parts:
         if kind == 'q':

@@ -1037,7 +1037,7 @@ class Reader:
         if '$(' in text or '`' in text:
             self.hidden.append(
                 (
-                    'arithmetic and subscripts expand their text again, which runs the commands quoted in it',
+                    'Arithmetic and subscripts expand their text again, which runs the commands quoted in it',
                     self.place(start, self.at),
                 )
             )

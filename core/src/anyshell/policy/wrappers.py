@@ -87,9 +87,7 @@ class Grammar:
                     if self.permute and options.rest and not prefix.startswith('-'):
                         options.rest.append(word)
                         continue
-                    options.problem = (
-                        f'An argument of {name!r} before its command is not known before it runs.'
-                    )
+                    options.problem = f'An argument of {name!r} in front of its command is not written out. Write it in plain words.'
                     break
                 text = prefix
             if text == '--':
@@ -123,12 +121,12 @@ class Grammar:
         )
         kinds = {self.long[key] for key in matches}
         if word.value is None and not equals:
-            options.problem = f'An option of {name!r} is not known before it runs.'
+            options.problem = f'An option of {name!r} is not written out. Write it in plain words.'
         elif len(kinds) != 1:
             if self.lenient or (equals and not kinds):
                 options.found.append((given, None))
             else:
-                options.problem = f'The option --{given} of {name!r} is not known to the policy.'
+                options.problem = f'The policy does not know the option --{given} of {name!r}. Write the command without it.'
         elif equals:
             options.found.append((matches[0], word.without(text.index('=') + 1)))
         elif kinds == {'='}:
@@ -144,7 +142,7 @@ class Grammar:
         for place, letter in enumerate(text[1:], 1):
             kind = self.letters.get(letter)
             if kind is None and not self.lenient:
-                options.problem = f'The option -{letter} of {name!r} is not known to the policy.'
+                options.problem = f'The policy does not know the option -{letter} of {name!r}. Write the command without it.'
                 return index
             if kind in {':', '::'}:
                 glued = word.without(place + 1)
@@ -155,7 +153,7 @@ class Grammar:
                     return self._value(name, letter, words, index, options)
             options.found.append((letter, None))
         if word.value is None:
-            options.problem = f'An option of {name!r} is not known before it runs.'
+            options.problem = f'An option of {name!r} is not written out. Write it in plain words.'
         return index
 
     def _value(
@@ -165,7 +163,7 @@ class Grammar:
             options.found.append((option, None))
         elif not words[index].one_field:
             options.problem = (
-                f'The value of an option of {name!r} may become several words; put it in quotes.'
+                f'The value of an option of {name!r} may become several words. Put it in quotes.'
             )
         else:
             options.found.append((option, words[index]))
@@ -193,7 +191,7 @@ def _blind(
     search: Search, name: str, reason: str, words: Sequence[Word], situation: Situation, span: Span
 ) -> None:
     text = ' '.join((name, *(word.raw for word in words)))
-    search.unresolve('name', f'{reason} Write the command in plain words.', situation, text, span)
+    search.unresolve('name', reason, situation, text, span)
 
 
 def rest(
@@ -249,7 +247,7 @@ def rest(
             _blind(
                 search,
                 name,
-                f'An operand of {name!r} before its command is not known before it runs.',
+                f'An argument of {name!r} in front of its command may become several words. Put it in quotes.',
                 words,
                 situation,
                 span,
@@ -353,7 +351,12 @@ def _env(search: Search, name: str, words: list[Word], situation: Situation, spa
             split = [static(part, value.span) for part in shlex.split(text)]
         except ValueError:
             _blind(
-                search, name, f'The text that {name!r} splits is not read.', words, situation, span
+                search,
+                name,
+                f'{name!r} splits a text that is not plain. Write its words without -S.',
+                words,
+                situation,
+                span,
             )
             return
         _env(search, name, [*split, *left], situation, span)
@@ -440,7 +443,7 @@ def _alias(search: Search, name: str, words: list[Word], situation: Situation, s
         elif word.value is None:
             search.unresolve(
                 'code',
-                'An alias whose name and text are not known.',
+                'It may give any name another meaning. Write the alias as name=text.',
                 situation,
                 word.raw,
                 word.span,
@@ -483,7 +486,13 @@ def _enable(search: Search, name: str, words: list[Word], situation: Situation, 
         (word.value is None) or (word.value.startswith('-') and 'f' in word.value) for word in words
     ):
         text = ' '.join((name, *(word.raw for word in words)))
-        search.unresolve('code', 'It loads code into the shell.', situation, text, span)
+        search.unresolve(
+            'code',
+            'It loads code of a file into the shell. Use what the shell has.',
+            situation,
+            text,
+            span,
+        )
 
 
 def _test(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -612,7 +621,12 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
             prefix = word.prefix()
             if word.code.startswith(UNKNOWN) and all(kind == 'q' for kind, _ in word.parts):
                 _blind(
-                    search, name, f'What {name!r} runs comes from an input.', words, situation, span
+                    search,
+                    name,
+                    f'What {name!r} runs comes from an input. Write its commands themselves.',
+                    words,
+                    situation,
+                    span,
                 )
                 return
             if prefix.startswith(('-', '+')) or (
@@ -621,7 +635,7 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
                 _blind(
                     search,
                     name,
-                    f'An argument of {name!r} is not known before it runs.',
+                    f'An argument of {name!r} is not written out. Write it in plain words.',
                     words,
                     situation,
                     span,
@@ -642,7 +656,7 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
                 if words[index].reads_process:
                     search.unresolve(
                         'code',
-                        f'{name!r} reads code that is not known.',
+                        f'{name!r} reads the code that another command prints. Write that code to a file first.',
                         situation,
                         words[index].raw,
                         words[index].span,
@@ -661,7 +675,7 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
                     _blind(
                         search,
                         name,
-                        f'An argument of {name!r} is not known before it runs.',
+                        f'An argument of {name!r} is not written out. Write it in plain words.',
                         words,
                         situation,
                         span,
@@ -679,7 +693,7 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
             _blind(
                 search,
                 name,
-                f'The code that {name!r} runs is not known before it runs.',
+                f'The code that {name!r} runs may become several words. Put it in quotes.',
                 words,
                 situation,
                 span,
@@ -725,7 +739,14 @@ def _source(search: Search, name: str, words: list[Word], situation: Situation, 
     if not words:
         return
     if words[0].raw == _APPENDED:
-        _blind(search, name, f'The file that {name!r} reads is not known.', words, situation, span)
+        _blind(
+            search,
+            name,
+            f'The file that {name!r} reads comes from an input. Write its name.',
+            words,
+            situation,
+            span,
+        )
         return
     _script(search, name, words[0], situation, span, situation.shell)
 
@@ -793,7 +814,7 @@ def _find(search: Search, name: str, words: list[Word], situation: Situation, sp
                 or (word.value == '+' and index > 1 and words[index - 2].value == '{}')
             ):
                 # It ends the command of an -exec that is not seen.
-                reason = f'An argument of {name!r} may become an -exec.'
+                reason = f'An argument of {name!r} may become an -exec. Write it in plain words.'
                 _blind(search, name, reason, words, situation, span)
                 unsure = False
             continue
@@ -833,7 +854,14 @@ def _parallel(
     if not command and name == 'sem':
         return
     if not command:
-        _blind(search, name, f'{name!r} takes its commands from its input.', words, situation, span)
+        _blind(
+            search,
+            name,
+            f'{name!r} takes its commands from an input. Write the command behind it.',
+            words,
+            situation,
+            span,
+        )
         return
     code = re.sub(r'\{[^{}\s]*\}', UNKNOWN, _joined(command, span).code)
     if UNKNOWN not in code:
@@ -850,7 +878,14 @@ def _parallel(
             and call.arguments[-1].raw == UNKNOWN
             and len(call.arguments) == 1
         ):
-            _blind(search, name, f'What {call.name!r} runs is not known.', words, situation, span)
+            _blind(
+                search,
+                name,
+                f'What {call.name!r} runs comes from an input. Write its command.',
+                words,
+                situation,
+                span,
+            )
 
 
 # Programs with a form of their own
@@ -887,7 +922,8 @@ def _flock(search: Search, name: str, words: list[Word], situation: Situation, s
         _blind(
             search,
             name,
-            options.problem or f'The file that {name!r} locks is not known.',
+            options.problem
+            or f'The file that {name!r} locks may become several words. Put it in quotes.',
             words,
             situation,
             span,
@@ -973,7 +1009,7 @@ def _applet(search: Search, name: str, words: list[Word], situation: Situation, 
         _blind(
             search,
             name,
-            f'The option {words[0].raw} of {name!r} is not known to the policy.',
+            f'The policy does not know the option {words[0].raw} of {name!r}. Write the command without it.',
             words,
             situation,
             span,
@@ -985,7 +1021,14 @@ def _setarch(
 ) -> None:
     if name == 'setarch' and words and not words[0].prefix().startswith('-'):
         if not words[0].one_field:
-            _blind(search, name, 'The architecture is not known.', words, situation, span)
+            _blind(
+                search,
+                name,
+                'The architecture may become several words. Put it in quotes.',
+                words,
+                situation,
+                span,
+            )
             return
         words = words[1:]
     _ARCH(search, name, words, situation, span)
@@ -1047,7 +1090,14 @@ def _tmux_command(
         return
     given = words[0].value
     if given is None:
-        _blind(search, name, f'The command of {name!r} is not known.', words, situation, span)
+        _blind(
+            search,
+            name,
+            f'Which command of {name!r} this is is not written out. Write its name.',
+            words,
+            situation,
+            span,
+        )
         return
     given = _TMUX_ALIASES.get(given, given)
     full = next((key for key in _TMUX_COMMANDS if key == given), None) or next(
@@ -1113,7 +1163,12 @@ def _bwrap(search: Search, name: str, words: list[Word], situation: Situation, s
         taken = words[index : index + _BWRAP.get(option, 0)]
         if option == '--args' or any(not word.one_field for word in taken):
             _blind(
-                search, name, f'The arguments of {name!r} are not known.', words, situation, span
+                search,
+                name,
+                f'An argument of {name!r} in front of its command is not written out. Write it in plain words.',
+                words,
+                situation,
+                span,
             )
             return
         index += len(taken)
@@ -1147,7 +1202,7 @@ def _capsh(search: Search, name: str, words: list[Word], situation: Situation, s
                 shell(search, 'bash', left, situation, span)
             return
         if not word.one_field:
-            reason = f'An argument of {name!r} is not known before it runs.'
+            reason = f'An argument of {name!r} is not written out. Write it in plain words.'
             _blind(search, name, reason, words, situation, span)
             return
 
@@ -1298,7 +1353,7 @@ def _ip(search: Search, name: str, words: list[Word], situation: Situation, span
     left = words[index + 2 :]
     if not everywhere:
         if left and not left[0].one_field:
-            reason = f'The namespace of {name!r} may become several words; put it in quotes.'
+            reason = f'The namespace of {name!r} may become several words. Put it in quotes.'
             _blind(search, name, reason, words, situation, span)
             return
         left = left[1:]
@@ -1417,7 +1472,14 @@ def _dtach(search: Search, name: str, words: list[Word], situation: Situation, s
     if words[0].value not in {'-A', '-c', '-n', '-N'} or not all(
         word.one_field for word in words[:2]
     ):
-        _blind(search, name, f'How {name!r} is called is not known.', words, situation, span)
+        _blind(
+            search,
+            name,
+            f'{name!r} is called in a way that is not read. Write `{name} -n SOCKET COMMAND`.',
+            words,
+            situation,
+            span,
+        )
         return
     _DTACH(search, name, words[2:], situation, span)
 
@@ -1484,7 +1546,9 @@ def _lxc(search: Search, name: str, words: list[Word], situation: Situation, spa
     if not options.problem and options.rest and options.rest[0].value == 'exec':
         options = _LXC.parse(name, options.rest[1:])
         if not options.problem and options.rest and not options.rest[0].one_field:
-            options.problem = f'The instance of {name!r} is not known.'
+            options.problem = (
+                f'The instance of {name!r} may become several words. Put it in quotes.'
+            )
         if not options.problem:
             options = _LXC.parse(name, options.rest[1:])
             if options.rest and not options.problem:
@@ -1507,7 +1571,7 @@ def _behind(search: Search, name: str, words: list[Word], situation: Situation, 
                 search.run(words[index + 1 :], situation._replace(functions=False), span)
             return
         if not word.one_field:
-            reason = f'An argument of {name!r} is not known before it runs.'
+            reason = f'An argument of {name!r} is not written out. Write it in plain words.'
             _blind(search, name, reason, words, situation, span)
             return
 
