@@ -59,6 +59,7 @@ def run_result(stdout='', stderr='', *, exit_code=0, limit=100, **rest) -> str:
             '[stdout]\npart\n\n[Command timed out after 0.5s]',
         ),
         (run_result(exit_code=None, cancelled=True), '[Command cancelled]'),
+        (run_result(exit_code=2, dropped=True), f'{CUT.format(100)}\n[exit code: 2]'),
         (
             run_result('', 'e\n', exit_code=None, cancelled=True),
             '[stderr]\ne\n\n[Command cancelled]',

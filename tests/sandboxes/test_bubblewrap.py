@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import resource
 import time
 
 import pytest
@@ -109,3 +110,28 @@ async def test_a_crowd_leaves_few_shells(tmp_path):
     expected = [f'{n}\n' for n in range(60)]
     assert [[result.stdout for result in some] for some in (results, later)] == [expected, expected]
     assert after - before <= 16 * 3
+
+
+@pytest.mark.needs('bubblewrap')
+async def test_a_crowd_for_which_there_are_too_few_descriptors_is_told_so(tmp_path):
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with BubblewrapSandbox(cwd=tmp_path) as sandbox:
+        options = ShellOptions(unresolved='allow')
+        async with ShellSession(options, sandbox=sandbox) as session:
+            await session.run_command('true')
+            before = len(os.listdir('/proc/self/fd'))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (before + 40, most[1]))
+            try:
+                answers = await asyncio.gather(
+                    *(session.run_command('echo up; sleep 0.2') for _ in range(40))
+                )
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, most)
+            after = len(os.listdir('/proc/self/fd'))
+            again = await session.run_command('echo again')
+
+    told = {answer for answer in answers if answer != '[stdout]\nup\n'}
+    assert told
+    assert all('Too many open files' in answer for answer in told)
+    assert after - before <= 16 * 3
+    assert again == '[stdout]\nagain\n'

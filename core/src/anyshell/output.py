@@ -99,8 +99,8 @@ def run_result(
         cancelled: Whether the caller took the call back.
         note: A line of advice below the output.
     """
-    shown = sections(stdout, stderr)
-    body = cut(shown, limit, dropped=dropped) if shown else NO_OUTPUT
+    body = _body(stdout, stderr, limit, dropped=dropped, empty=NO_OUTPUT)
+    shown = body != NO_OUTPUT
     if note:
         body = f'{body}\n{note}'
     if timed_out is not None:
@@ -121,8 +121,8 @@ def moved_to_background(
         f'Next: check_command(command_id={command_id!r}) for its output and exit code, '
         f'or stop_command(command_id={command_id!r}) to end it.'
     )
-    shown = sections(stdout, stderr)
-    return f'{head}\n{cut(shown, limit, dropped=dropped)}' if shown else head
+    body = _body(stdout, stderr, limit, dropped=dropped, empty='')
+    return f'{head}\n{body}' if body else head
 
 
 def started(command: str, command_id: str) -> str:
@@ -175,8 +175,7 @@ def status(
     empty: str = NO_OUTPUT_YET,
 ) -> str:
     """The words for a job that was looked at."""
-    shown = sections(stdout, stderr)
-    body = cut(shown, limit, dropped=dropped) if shown else empty
+    body = _body(stdout, stderr, limit, dropped=dropped, empty=empty)
     return _report(f'[status: {"running" if exit_code is None else "finished"}]', exit_code, body)
 
 
@@ -190,9 +189,14 @@ def stopped(
     dropped: bool,
 ) -> str:
     """The words for a job that was stopped, or had ended before."""
-    shown = sections(stdout, stderr)
-    body = cut(shown, limit, dropped=dropped) if shown else NO_OUTPUT
+    body = _body(stdout, stderr, limit, dropped=dropped, empty=NO_OUTPUT)
     return _report(f'[stopped: {command!r}]', exit_code, body)
+
+
+def _body(stdout: str, stderr: str, limit: int, *, dropped: bool, empty: str) -> str:
+    """Both streams, cut; `empty` when there was no output, which is not the same as none that is left."""
+    shown = sections(stdout, stderr)
+    return cut(shown, limit, dropped=dropped) if shown or dropped else empty
 
 
 def _report(head: str, exit_code: int | None, body: str) -> str:

@@ -9,7 +9,6 @@ import secrets
 import shlex
 import shutil
 import sys
-import tempfile
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -21,7 +20,7 @@ from anyshell.sandbox.cgroups import Group
 from anyshell.sandbox.kept import KeptChannel, Lane
 from anyshell.sandbox.remote import KeptSandbox
 from anyshell.sandbox.shells import local_shell
-from anyshell.sandbox.watch import Watcher
+from anyshell.sandbox.watch import Watcher, temporary_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,13 +104,7 @@ class _Namespaces(KeptChannel):
         name = secrets.token_hex(8)
         ends = ('in', 'out', 'err')
         paths = [f'{self.here}/{name}.{end}' for end in ends]
-        for path in paths:
-            os.mkfifo(path, 0o600)
-        # For both reading and writing, since a pipe can't be opened for writing before somebody reads it; the shell
-        # still finds the end of its input when we close ours.
-        stdin = os.open(paths[0], os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        out, err = (os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC) for path in paths[1:])
-        lane = Lane(None, stdin, out, err)
+        lane = Lane(None, *_pipes(paths))
         lane.parent, lane.paths = root, paths
         words = [function, *(f'{INSIDE}/{name}.{end}' for end in ends)]
         if script is not None:
@@ -131,7 +124,7 @@ class _Namespaces(KeptChannel):
             self._bury(root)
         self._check_places()
         if not self.here:
-            self.here = tempfile.mkdtemp(prefix='anyshell-')
+            self.here = temporary_directory()
         self.group = Group(memory=self._memory, pids=self._pids)
         before = self._before
         if self.group.kind == 'none' and self._memory is not None:
@@ -326,6 +319,28 @@ class BubblewrapSandbox(KeptSandbox):
         """What holds memory and processes: 'cgroup v2', 'cgroup v1', or 'none' for limits per process only."""
         group = self._namespaces.group
         return 'none' if group is None else group.kind
+
+
+def _pipes(paths: Sequence[str]) -> list[int]:
+    """Make named pipes for a shell's input and two outputs and open our ends."""
+    opened: list[int] = []
+    # The input for both reading and writing, since a pipe can't be opened for writing before somebody reads it; the
+    # shell still finds its end when we close ours.
+    modes = (os.O_RDWR, os.O_RDONLY, os.O_RDONLY)
+    try:
+        for path, mode in zip(paths, modes, strict=True):
+            os.mkfifo(path, 0o600)
+            opened.append(os.open(path, mode | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError as error:
+        for descriptor in opened:
+            os.close(descriptor)
+        for path in paths:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+        raise SandboxError(
+            f'no more shells can be started in the sandbox ({error.strerror}); run fewer commands at a time'
+        ) from error
+    return opened
 
 
 def _absolute(path: str | Path) -> str:

@@ -344,8 +344,9 @@ class KeptChannel(Channel):
         assert popen.stdin is not None  # noqa: S101 - PIPE
         assert popen.stdout is not None  # noqa: S101 - PIPE
         assert popen.stderr is not None  # noqa: S101 - PIPE
-        own = [os.dup(file.fileno()) for file in (popen.stdin, popen.stdout, popen.stderr)]
+        own: list[int] = []
         for file in (popen.stdin, popen.stdout, popen.stderr):
+            own.append(os.dup(file.fileno()))
             file.close()
         return Lane(popen, *own)
 

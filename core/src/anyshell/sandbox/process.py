@@ -13,7 +13,6 @@ import shutil
 import signal
 import stat
 import subprocess
-import tempfile
 import threading
 import time
 import weakref
@@ -51,7 +50,7 @@ from anyshell.sandbox.shells import (
     set_mark,
 )
 from anyshell.sandbox.waits import CHUNK, given_up, ready, step
-from anyshell.sandbox.watch import Watcher, pidfd_of
+from anyshell.sandbox.watch import Watcher, pidfd_of, temporary_directory
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -140,11 +139,7 @@ class LocalProcesses(Processes):
         with self._lock:
             if not os.path.isdir(self._directory):  # not yet, or no more: `rm -rf /tmp/*` happens
                 self._enter()
-                try:
-                    self._directory = tempfile.mkdtemp(prefix='anyshell-')
-                except OSError as error:
-                    msg = f'no temporary directory can be made ({error.strerror}); free some space or set TMPDIR'
-                    raise SandboxError(msg) from error
+                self._directory = temporary_directory()
                 Watcher.get().own(self._owner, self._directory)
             return self._directory
 

@@ -8,7 +8,6 @@ import os
 import secrets
 import shlex
 import shutil
-import tempfile
 import time
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -35,7 +34,7 @@ from anyshell.sandbox.process import DRAIN, QUIET
 from anyshell.sandbox.scripts import KEPT, FarProcess, ScriptProcesses
 from anyshell.sandbox.streaming import stream_command
 from anyshell.sandbox.waits import CHUNK, given_up, ready, step
-from anyshell.sandbox.watch import Watcher
+from anyshell.sandbox.watch import Watcher, temporary_directory
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -252,7 +251,7 @@ class KeptProcesses(ScriptProcesses):
     def _folder(self) -> str:
         """A private directory on this machine, for output that is too much for memory."""
         if not self._here:
-            self._here = tempfile.mkdtemp(prefix='anyshell-')
+            self._here = temporary_directory()
             Watcher.get().own(self._here_owner, self._here)
         return self._here
 

@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import shutil
-import tempfile
 import threading
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from anyshell.errors import SandboxError, SandboxUnavailable
 from anyshell.sandbox.base import STREAMS
 from anyshell.sandbox.kept import KeptChannel, Lane
 from anyshell.sandbox.remote import KeptSandbox
+from anyshell.sandbox.watch import temporary_directory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +88,7 @@ class _Host(KeptChannel):
         if before is not None and not before.retired:
             before.retire()
         if not self.here:
-            folder = tempfile.mkdtemp(prefix='anyshell-')
+            folder = temporary_directory()
             if len(folder) > MAX_SOCKET:
                 os.rmdir(folder)
                 return  # then each shell has a connection of its own

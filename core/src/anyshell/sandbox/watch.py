@@ -9,11 +9,12 @@ import os
 import shutil
 import socket
 import sys
+import tempfile
 import threading
 import time
 from typing import TYPE_CHECKING
 
-from anyshell.errors import SandboxUnavailable
+from anyshell.errors import SandboxError, SandboxUnavailable
 from anyshell.sandbox import marks
 
 if TYPE_CHECKING:
@@ -153,6 +154,21 @@ def _outlive_others(watcher: int) -> None:
     if marks.is_marked(os.getpid()):
         while marks.is_marked(watcher) and time.monotonic() < end:
             time.sleep(0.001)
+
+
+def temporary_directory() -> str:
+    """Make a private directory of this machine; who asks for it tells the watcher.
+
+    Raises:
+        SandboxError: If none can be made.
+    """
+    try:
+        return tempfile.mkdtemp(prefix='anyshell-')
+    except OSError as error:
+        msg = (
+            f'no temporary directory can be made ({error.strerror}); free some space or set TMPDIR'
+        )
+        raise SandboxError(msg) from error
 
 
 def pidfd_of(pid: int) -> int:
