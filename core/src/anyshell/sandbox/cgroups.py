@@ -7,12 +7,25 @@ import os
 import secrets
 import signal
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
 
 ROOT = '/sys/fs/cgroup'
+OWN = '/proc/self/cgroup'
 
 
 class Group:
     """A control group, of version 2 or of version 1, where there is one for each resource.
+
+    It is made below this process' own group, so that the limits of that hold for it too, or in the nearest group above
+    that takes one. Version 2 gives limits to no group whose parent has processes in it, as ours has; so there it is as a
+    rule a neighbour, which a user may make where the user's systemd runs this process.
+
+    Args:
+        memory: The limit on memory in bytes; `None` for none.
+        pids: The limit on processes; `None` for none.
 
     Attributes:
         kind: 'cgroup v2', 'cgroup v1', or 'none' when no group could be made.
@@ -26,45 +39,47 @@ class Group:
             return
         name = f'anyshell-{secrets.token_hex(8)}'
         if os.path.exists(f'{ROOT}/cgroup.controllers'):
+            kind = 'cgroup v2'
             limits = {
                 'memory.max': memory,
                 'memory.swap.max': None if memory is None else 0,
                 'pids.max': pids,
             }
-            made = self._make(f'{ROOT}/{name}', limits, optional={'memory.swap.max'})
-            self.kind = 'cgroup v2' if made else 'none'
-            return
-        made = (
-            memory is None
-            or self._make(
-                f'{ROOT}/memory/{name}',
-                {'memory.limit_in_bytes': memory, 'memory.memsw.limit_in_bytes': memory},
-                optional={'memory.memsw.limit_in_bytes'},
-            )
-        ) and (pids is None or self._make(f'{ROOT}/pids/{name}', {'pids.max': pids}))
+            made = self._make('', name, limits, optional={'memory.swap.max'})
+        else:
+            kind = 'cgroup v1'
+            limits = {'memory.limit_in_bytes': memory, 'memory.memsw.limit_in_bytes': memory}
+            made = (
+                memory is None
+                or self._make('memory', name, limits, optional={'memory.memsw.limit_in_bytes'})
+            ) and (pids is None or self._make('pids', name, {'pids.max': pids}))
         if made:
-            self.kind = 'cgroup v1'
+            self.kind = kind
         else:
             self.remove()
 
     def _make(
-        self, folder: str, limits: dict[str, int | None], *, optional: set[str] | None = None
+        self,
+        controller: str,
+        name: str,
+        limits: dict[str, int | None],
+        *,
+        optional: Container[str] = (),
     ) -> bool:
-        try:
-            os.mkdir(folder)
-        except OSError:
-            return False
-        self.folders.append(folder)
-        for name, value in limits.items():
-            if value is None:
-                continue
-            try:
-                with open(f'{folder}/{name}', 'w') as file:
-                    file.write(str(value))
-            except OSError:
-                if name not in (optional or ()):
-                    return False
-        return True
+        for place in _places(controller):
+            # Whoever moves a process has to be allowed to in the group that holds both ends of the way (version 2).
+            if controller or os.access(f'{place}/cgroup.procs', os.W_OK):
+                folder = f'{place}/{name}'
+                try:
+                    os.mkdir(folder)
+                except OSError:
+                    continue
+                if _limit(folder, limits, optional):
+                    self.folders.append(folder)
+                    return True
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
+        return False
 
     def enter(self) -> str:
         """Shell text that puts the shell, and so all its children, into the group."""
@@ -93,3 +108,39 @@ class Group:
             for pid in members:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+
+
+def _places(controller: str) -> Iterator[str]:
+    """The folders of this process' own group and of those above it; `controller` is '' for version 2."""
+    hierarchy = f'{ROOT}/{controller}' if controller else ROOT
+    path = _own(controller)
+    while path.strip('/'):
+        yield hierarchy + path
+        path = os.path.dirname(path)
+    yield hierarchy
+
+
+def _own(controller: str) -> str:
+    """The path of this process' own group, as cgroups(7) has it: 'number:controllers:path'; '' when it can't be seen."""
+    try:
+        with open(OWN) as file:
+            lines = [line.rstrip('\n').split(':', 2) for line in file]
+    except OSError:
+        return ''
+    for _, controllers, path in lines:
+        if controller in controllers.split(',') and '/..' not in path:
+            return path
+    return ''
+
+
+def _limit(folder: str, limits: dict[str, int | None], optional: Container[str]) -> bool:
+    """Set the limits of a group; `False` when one that is not optional is not to be had there."""
+    for name, value in limits.items():
+        try:
+            if value is not None:
+                with open(os.open(f'{folder}/{name}', os.O_WRONLY), 'w') as file:
+                    file.write(str(value))
+        except OSError:
+            if name not in optional:
+                return False
+    return True
