@@ -144,6 +144,39 @@ async def test_command_goes_on_and_takes_input(opened: Open, tmp_path: Path) -> 
 
 
 @both
+async def test_ctrl_c_ends_a_command(opened: Open, tmp_path: Path) -> None:
+    async with opened(tmp_path) as session:
+        started = await session.pty_exec_start('echo up; sleep 44.75', tty=True, yield_time_s=0.5)
+        ended = await session.pty_write_stdin(
+            session_id=started.process_id, chars='\x03', yield_time_s=10
+        )
+
+    assert b'up' in started.output
+    assert ended.process_id is None
+    assert ended.exit_code
+
+
+@both
+async def test_command_without_terminal_takes_no_input(opened: Open, tmp_path: Path) -> None:
+    async with opened(tmp_path) as session:
+        started = await session.pty_exec_start('echo up; sleep 1; exit 3', yield_time_s=0.2)
+        with pytest.raises(RuntimeError, match=r'^stdin is not available for this process$'):
+            await session.pty_write_stdin(session_id=started.process_id, chars='hello\n')
+        ended = await session.pty_write_stdin(
+            session_id=started.process_id, chars='', yield_time_s=10
+        )
+
+    assert (ended.process_id, ended.exit_code) == (None, 3)
+
+
+async def test_input_of_a_command_without_terminal_is_at_its_end(tmp_path: Path) -> None:
+    async with ours(tmp_path) as session:
+        ended = await session.pty_exec_start('cat; echo end', yield_time_s=10)
+
+    assert (ended.process_id, ended.exit_code, ended.output) == (None, 0, b'end\n')
+
+
+@both
 async def test_command_that_goes_on_ends_with_the_session(opened: Open, tmp_path: Path) -> None:
     async with opened(tmp_path) as session:
         started = await session.pty_exec_start('exec sleep 45.25', yield_time_s=0.3)

@@ -20,9 +20,14 @@ MOST = 1 << 20
 """Bytes of output that one look at a command gives; of more, the last ones."""
 
 
+INTERRUPT = '\x03'
+"""What a terminal makes SIGINT of (Ctrl+C). There is no terminal here: the command is ended."""
+
+
 @dataclass(slots=True)
 class _Command:
     process: Process
+    stdin: bool
     seen: int = 0
 
 
@@ -38,31 +43,39 @@ class Going:
         self._processes: Processes | None = None
         self._commands: dict[int, _Command] = {}
 
-    async def start(self, line: str, *, cwd: str, variables: dict[str, str]) -> int:
-        """Start a command with an open standard input, and return its number.
+    async def start(self, line: str, *, cwd: str, variables: dict[str, str], stdin: bool) -> int:
+        """Start a command, and return its number.
 
         Args:
             line: What `sh` is to run.
             cwd: The directory that it starts in.
             variables: What it sees beside the sandbox's own variables.
+            stdin: Whether its standard input stays open for `send`; otherwise it is at its end.
         """
         if self._processes is None:
             self._processes = self._sandbox.processes()
         env = await self._processes.environment() | variables
         # As on a terminal, both streams are one.
-        spawn = Spawn(line=f'{line} 2>&1', shell='sh', cwd=cwd, env=env, stdin=True)  # noqa: S604  (what it is for)
+        spawn = Spawn(line=f'{line} 2>&1', shell='sh', cwd=cwd, env=env, stdin=stdin)  # noqa: S604  (what it is for)
         number = allocate_pty_process_id(set(self._commands))
-        self._commands[number] = _Command(await self._processes.spawn(spawn))
+        self._commands[number] = _Command(await self._processes.spawn(spawn), stdin)
         return number
 
     async def send(self, number: int, text: str) -> None:
-        """Write to the standard input of a command.
+        """Write to the standard input of a command, or end it when the text holds a Ctrl+C.
 
         Raises:
             PtySessionNotFoundError: If no command has that number.
+            RuntimeError: If its standard input was not left open, in the words that the SDK explains to the model.
         """
         processes, command = self._get(number)
-        if text:
+        if not text:
+            return
+        if not command.stdin:
+            raise RuntimeError('stdin is not available for this process')
+        if INTERRUPT in text:
+            await processes.terminate(command.process, grace=0.5)
+        else:
             await processes.send(command.process, text.encode())
 
     async def look(self, number: int, seconds: float | None, tokens: int | None) -> PtyExecUpdate:

@@ -44,7 +44,7 @@ class SandboxClient(BaseSandboxClient[Any]):
     """Gives a `SandboxAgent` one of our sandboxes: `RunConfig(sandbox=SandboxRunConfig(client=SandboxClient(sandbox)))`.
 
     All its sessions are in the one sandbox, which stays yours to close. Commands have no terminal: a call that asks for
-    one gets an open standard input.
+    one gets an open standard input, on which Ctrl+C ends the command.
 
     Args:
         sandbox: Where the agents work.
@@ -133,14 +133,17 @@ class _Session(BaseSandboxSession):
         timeout: float | None = None,  # noqa: ARG002  (the SDK's own sessions have none here either)
         shell: bool | list[str] = True,
         user: str | User | None = None,
-        tty: bool = False,  # noqa: ARG002  (see the client)
+        tty: bool = False,
         yield_time_s: float | None = None,
         max_output_tokens: int | None = None,
     ) -> PtyExecUpdate:
         words = self._prepare_exec_command(*command, shell=shell, user=user)
         state = self.state.manifest
         variables = dict(await state.environment.resolve())
-        number = await self._going.start(_line(words), cwd=state.root, variables=variables)
+        # Without it standard input is at its end, also since `rg` searches there when it finds it open.
+        number = await self._going.start(
+            _line(words), cwd=state.root, variables=variables, stdin=tty
+        )
         return await self._going.look(number, yield_time_s, max_output_tokens)
 
     async def pty_write_stdin(
