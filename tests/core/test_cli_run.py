@@ -8,6 +8,9 @@ import subprocess
 
 import pytest
 
+from anyshell.command_line import sandboxes
+from anyshell.testing import FakeSandbox
+
 DENIED_RM = "anyshell: Command 'rm' is denied."
 
 
@@ -87,6 +90,21 @@ def test_relative_directory_is_one_of_here(anyshell, tmp_path, place):
     done = anyshell('run', '--sandbox', place, '--cwd', os.path.relpath(tmp_path / 'sub'), 'pwd')
 
     assert (done.stdout, done.stderr) == (f'{tmp_path}/sub\n', '')
+
+
+def test_directory_that_is_not_there_inside_is_said_in_the_words_of_the_command_line(
+    invoke, monkeypatch
+):
+    inside = FakeSandbox()
+    monkeypatch.setattr(sandboxes, 'named', lambda *_, **__: inside)
+
+    done = invoke('run', '--sandbox', 'docker:web', '--cwd', '/nonesuch', 'ls')
+    told = invoke('run', '--sandbox', 'docker:web', '--cwd', '/nonesuch', '--as-model', 'ls')
+
+    said = "anyshell: --cwd='/nonesuch' is not allowed: it must be a directory that is there\n"
+    assert (done.exit_code, done.stdout, done.stderr) == (125, '', said)
+    assert told.exit_code == 125
+    assert told.stdout.startswith("[Error: the working directory '/nonesuch' does not exist")
 
 
 def test_yes_approves_what_is_asked_and_nothing_that_is_denied(anyshell):

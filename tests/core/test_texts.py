@@ -146,6 +146,11 @@ async def no_temporary_files(
     monkeypatch.setattr(tempfile, 'mkdtemp', refuse)
 
 
+async def no_bash(home: Path, monkeypatch: pytest.MonkeyPatch, session: ShellSession) -> None:
+    del home, session
+    monkeypatch.setattr('anyshell.sandbox.process.local_shell', lambda: 'sh')
+
+
 SLEEP = {'start_command': {'command': 'sleep 60'}}
 ENDED = {'start_command': {'command': 'true', 'stdin': True, 'ready_when': 'exit'}}
 
@@ -157,6 +162,7 @@ MODEL = [
     Row('unresolved', CommandDenied, run('$PROGRAM x'), '$PROGRAM', 'not known before it runs', 'Write the name itself'),
     Row('syntax', CommandDenied, run('echo "x'), 'The command is not understood', 'at character', 'Write it in plain shell syntax'),
     Row('bash in sh', CommandDenied, run('[[ a == b ]]', shell='sh'), 'The command is not understood', 'sh', 'Write it in plain shell syntax'),
+    Row('no bash', SandboxUnavailable, run('[[ a == b ]]', shell='bash', spoil=no_bash), 'there is no bash where commands run, and the setting `shell` asks for it', 'nothing was run', 'install bash there, or leave `shell` out'),
     Row('too long', CommandDenied, run('echo ' + 'x' * 2_000_000), 'The command is too long', 'are allowed', 'Write its text to a file in parts'),
     Row('approval', ApprovalRequired, run('ls', ask_commands=['ls']), "Command 'ls' needs approval.", 'ask_commands', 'a person decides'),
     Row('nobody to ask', CommandDenied, run('ls', ask_commands=['ls'], on_ask='deny'), 'Nobody is there to approve it', 'needs approval', 'do it another way'),

@@ -21,6 +21,7 @@ from anyshell.errors import (
     InvalidCommand,
     OptionError,
     SandboxError,
+    SandboxUnavailable,
     SessionClosed,
     UnknownCommandID,
     WorkingDirectoryGone,
@@ -398,7 +399,7 @@ class ShellSession(Closing, Keywords):
     ) -> tuple[Verdict, Spawn]:
         self._open()
         _check_text(command, 'command')
-        shell = self.options.shell or await self._processes.shell()
+        shell = await self._shell()
         verdict = self._authorize(command, shell, call, open_input=open_input)
         cwd = await self._directory.start()
         if workdir is not None:
@@ -409,6 +410,16 @@ class ShellSession(Closing, Keywords):
                     f'workdir {workdir!r} is no directory (seen from {self.cwd!r}); nothing was run. Name one that is there, or leave it out'
                 )
         return verdict, Spawn(line=command, shell=shell, cwd=cwd, env=await self._environment())
+
+    async def _shell(self) -> Shell:
+        found = await self._processes.shell()
+        if self.options.shell == 'bash' and found == 'sh':
+            # A line that was read for bash may mean something else to another shell.
+            raise SandboxUnavailable(
+                'there is no bash where commands run, and the setting `shell` asks for it; nothing was run. '
+                'That has to be put right first, outside this tool: install bash there, or leave `shell` out'
+            )
+        return self.options.shell or found
 
     def _authorize(self, command: str, shell: Shell, call: Call, *, open_input: bool) -> Verdict:
         policy = self.policy(shell)

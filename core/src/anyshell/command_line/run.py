@@ -15,7 +15,13 @@ import click
 from anyshell.command_line import sandboxes
 from anyshell.command_line.rules import ONE_POLICY, policy_options, said, seconds, settings
 from anyshell.command_line.terminal import say
-from anyshell.errors import AnyshellError, ApprovalRequired, CommandDenied, OptionError
+from anyshell.errors import (
+    AnyshellError,
+    ApprovalRequired,
+    CommandDenied,
+    OptionError,
+    WorkingDirectoryGone,
+)
 from anyshell.options import ShellOptions
 from anyshell.policy import Policy
 from anyshell.policy.file import PolicyFile, load
@@ -25,6 +31,7 @@ from anyshell.tools import Call, RunCommandArguments
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from anyshell.result import CommandResult
     from anyshell.sandbox.base import Sandbox, StreamChunk
     from anyshell.tools import Reply
 
@@ -217,41 +224,49 @@ async def _signalled(work: Coroutine[Any, Any, int]) -> int:
 async def _run(
     line: str, options: ShellOptions, sandbox: Sandbox, *, as_model: bool, yes: bool
 ) -> int:
-    arguments = RunCommandArguments(command=line)
-    show = None if as_model else _show
     async with sandbox, ShellSession(options, sandbox=sandbox) as session:
+
+        async def once(*, approved: bool) -> int:
+            if as_model:
+                reply = await session.call_run(
+                    RunCommandArguments(command=line), Call(approved=approved)
+                )
+                return _told(reply)
+            return _ended(await session.run(line, approved=approved, on_output=_show))
+
         try:
             try:
-                reply = await session.call_run(arguments, Call(approved=yes, on_output=show))
+                return await once(approved=yes)
             except ApprovalRequired as request:
-                if not _approved(request, line):
-                    return DENIED
-                reply = await session.call_run(arguments, Call(approved=True, on_output=show))
+                return await once(approved=True) if _approved(request, line) else DENIED
         except CommandDenied as denial:
             if as_model:
                 click.echo(str(denial))
             else:
                 _complain(str(denial))
             return DENIED
+        except WorkingDirectoryGone as gone:
+            raise OptionError('--cwd', str(options.cwd), 'a directory that is there') from gone
         except BrokenPipeError:
             # As a program that ignores nothing: `anyshell run -- yes | head -1` says no more than `yes | head -1`.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             return 128 + signal.SIGPIPE
-    return _ended(reply, options, as_model=as_model)
 
 
-def _ended(reply: Reply, options: ShellOptions, *, as_model: bool) -> int:
-    if as_model:
-        click.echo(reply.text)
-    elif reply.is_error:
-        _complain(reply.text.removeprefix('[Error: ').removesuffix(']'))
-    elif reply.facts['timed_out']:
-        _complain(
-            f'the time limit of {options.default_timeout:g} seconds has passed, so the command was ended; --timeout sets another'
-        )
+def _told(reply: Reply) -> int:
+    click.echo(reply.text)
     if reply.is_error:
         return FAILED
     return TIMED_OUT if reply.facts['timed_out'] else reply.facts['exit_code']
+
+
+def _ended(result: CommandResult) -> int:
+    if result.timed_out is None:
+        return result.exit_code or 0
+    _complain(
+        f'the time limit of {result.timed_out:g} seconds has passed, so the command was ended; --timeout sets another'
+    )
+    return TIMED_OUT
 
 
 def _show(chunk: StreamChunk) -> None:
