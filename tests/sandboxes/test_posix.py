@@ -343,3 +343,19 @@ async def test_operations_on_files_go_through_an_execute_of_the_subclass(tmp_pat
 
     assert (content, [entry.name for entry in entries]) == (b'content', ['a'])
     assert counting.count == len(counting.lengths) == 5
+
+
+async def test_a_place_without_linux_is_told_so(tmp_path):
+    class Elsewhere(Short):
+        async def execute_streaming(self, command, **options):
+            async for chunk in super().execute_streaming(
+                command.replace('/proc/self/limits', '/nowhere'), **options
+            ):
+                yield chunk
+
+    elsewhere = Elsewhere(tmp_path)
+    async with ShellSession(sandbox=elsewhere) as session:
+        answer = await session.run_command('true')
+    await elsewhere.machine.aclose()
+
+    assert answer.startswith('[Error: sessions need a Linux /proc in the sandbox')

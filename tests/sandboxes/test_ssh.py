@@ -16,3 +16,11 @@ class TestSshSandbox(SandboxContract):
         sandbox = SshSandbox(**ssh_server.arguments(), working_dir=str(home))
         yield sandbox
         run_sync(sandbox.aclose())
+
+
+@pytest.mark.needs('ssh')
+def test_a_server_that_takes_no_more_sessions_is_told_so():
+    why = 'mux_client_request_session: session request failed: Session open refused by peer'
+    error = SshSandbox('host')._channel.refused(why)
+
+    assert 'takes no more sessions (MaxSessions, MaxStartups)' in str(error)

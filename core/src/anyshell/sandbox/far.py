@@ -250,7 +250,7 @@ printf '%s\0%s\0' "$(pwd && echo .)" "$_as_t" | base64
 echo .
 { cat /proc/self/environ 2>/dev/null || env -0; } | base64
 echo .
-[ -r /proc/self/limits ] && echo linux
+if [ -r /proc/self/limits ]; then echo linux; fi
 }
 """
 

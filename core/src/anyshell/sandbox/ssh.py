@@ -113,6 +113,8 @@ class _Host(KeptChannel):
             advice = 'its key is not the one that is known; check with its owner before you change known_hosts'
         elif 'resolve' in why:
             advice = 'check the name'
+        elif 'Session open refused' in why:
+            advice = 'its server takes no more sessions (MaxSessions, MaxStartups); run fewer commands at a time'
         return SandboxUnavailable(f'{self.place} can not be used: {advice}. ssh says: {why}')
 
     def close(self) -> None:
