@@ -134,6 +134,50 @@ def test_another_command_behind_a_program_runs(row: str) -> None:
     assert POLICY.check(row.replace('@', 'ls x')).decision is Decision.ALLOW
 
 
+# In front of a command whose folder is a variable.
+FOLDERS = (
+    'nohup @', 'env @', 'env -u PYTHONPATH @', 'env A=1 @', 'command @', 'exec @', 'nice -n 10 @', 'setsid @', 'stdbuf -oL @', '/usr/bin/time -v @',
+    'timeout 5 @', 'ls | xargs -n1 @', 'ls | xargs -I{} @ {}', 'find . -exec @ {} +', 'strace -f -o t @', 'perf stat @', 'ionice -c3 @', 'ls | entr -r @',
+    'sudo @', 'sudo -E @', 'xvfb-run -a @', 'nohup nice @', 'flock lock @', 'chroot / @', 'doas @', 'taskset 1 @',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize('row', FOLDERS)
+@pytest.mark.parametrize('folder', ['$D/bin/', '"$D"/', '${D}/', '"$D/../bin/"'])
+def test_a_command_in_a_folder_from_a_variable_is_judged_by_its_last_part(
+    row: str, folder: str
+) -> None:
+    verdict = POLICY.check(row.replace('@', f'{folder}rm x'))
+
+    assert (verdict.decision, verdict.rule) == (Decision.DENY, 'denied_commands'), verdict.reason
+    assert POLICY.check(row.replace('@', f'{folder}ls x')).decision is Decision.ALLOW
+
+
+@pytest.mark.parametrize(
+    'row',
+    [
+        'd="-S rm "; env "$d/ls"',
+        'd=-i; env $d/ls rm',
+        "d='-S rm'; nice env $d/ls",
+        'd=-u; sudo $d/x',
+    ],
+)
+def test_a_folder_that_the_line_makes_an_option_is_not_known(row: str) -> None:
+    # bash and dash hand `-S rm /ls` to env, which takes it for its option.
+    assert POLICY.check(row).rule == 'unresolved'
+
+
+@pytest.mark.parametrize(
+    'row', ['bash $D/setup.sh', 'sh ${D}/run.sh a', 'bash -x $D/x.sh rm', 'bash "$D/x.sh" rm']
+)
+def test_a_script_in_a_folder_from_a_variable_runs(row: str) -> None:
+    assert POLICY.check(row).decision is Decision.ALLOW
+
+
+def test_a_script_whose_folder_may_become_an_option_is_not_known() -> None:
+    assert POLICY.check("d='-c rm'; bash $d/x.sh").rule == 'unresolved'
+
+
 @pytest.mark.parametrize('row', UNRESOLVED)
 def test_what_is_not_known_fails_closed(row: str) -> None:
     verdict = POLICY.check(row)
@@ -144,7 +188,7 @@ def test_what_is_not_known_fails_closed(row: str) -> None:
 
 @pytest.mark.parametrize(
     'row',
-    (
+    [
         *UNRESOLVED,
         '$x',
         'ls\u200b',
@@ -159,7 +203,7 @@ def test_what_is_not_known_fails_closed(row: str) -> None:
         'busybox -x ls',
         'setarch $x ls',
         'tmux $x',
-    ),
+    ],
 )
 def test_what_is_not_known_is_told_as_one_reason_and_one_thing_to_do(row: str) -> None:
     _, reason, *more = POLICY.check(row).reason.split(' is not known before it runs. ')

@@ -39,7 +39,6 @@ _MAX_CODE_DEPTH = 14
 _MAX_CODE = MAX_BYTES // 2
 # How many characters all words with braces may become.
 _MAX_EXPANDED = 4 * MAX_BYTES
-_PATTERN = re.compile(r'[*?{\[]')
 _STDIN = re.compile(
     r'/dev/stdin|/dev/fd/0+|/proc/(?:self|thread-self|\$\$)/fd/0+|/proc/\d+/fd/0+|-'
 )
@@ -172,6 +171,7 @@ class Search:
         self._splitting = 'IFS' in text
         # The variables that the first so many settings give a value with blanks.
         self._blank: set[str] = set()
+        self._dashed: set[str] = set()
         self._settings_seen = 0
 
     def line(self, command: str, stdin: Input) -> None:
@@ -613,9 +613,13 @@ class Search:
         first = words[0]
         text = self._text(words, situation, span)
         name, path, reason = resolve(first)
-        if name is not None and path is None and self.splits(first):
-            name = None
-            reason = 'Its folder may become several words. Put the variable in quotes.'
+        if name is not None and path is None:
+            if self.splits(first):
+                name = None
+                reason = 'Its folder may become several words. Put the variable in quotes.'
+            elif situation.via and self.gives_dash(first):
+                name = None
+                reason = f'Its folder may be an option of {situation.via[-1]!r}. Write the folder itself.'
         if name is None:
             self.unresolve('name', reason, situation, text, first.span)
             return
@@ -655,13 +659,24 @@ class Search:
         names = {text for kind, text in word.parts if kind == 'v'}
         if not names or self._splitting:
             return bool(names)
+        self._read_settings()
+        return not names.isdisjoint(self._blank)
+
+    def gives_dash(self, word: Word) -> bool:
+        """Whether the word may begin with a dash, since the line gives a variable such a value."""
+        self._read_settings()
+        return bool(self._dashed) and not word.prefix()
+
+    def _read_settings(self) -> None:
         settings = self.findings.settings
         for index in range(self._settings_seen, len(settings)):
             item = settings[index]
-            if item.value is not None and re.search(r'\s', item.value.literal):
-                self._blank.add(item.name)
+            if item.value is not None:
+                if re.search(r'\s', item.value.literal):
+                    self._blank.add(item.name)
+                if item.value.prefix().startswith('-'):
+                    self._dashed.add(item.name)
         self._settings_seen = len(settings)
-        return not names.isdisjoint(self._blank)
 
     def _text(self, words: Sequence[Word], situation: Situation, span: Span) -> str:
         """The command as it is written: its place in the line, or the words when it stands in other code."""
@@ -787,20 +802,8 @@ def resolve(word: Word) -> tuple[str | None, str | None, str]:
 def _last_part(word: Word) -> tuple[str | None, str | None, str]:
     """`"$VENV/bin/python"` runs something called python, whatever the folder: its last part is known."""
     reason = 'Its name comes from an expansion, a pattern or an input. Write the name itself; only a folder may come from a variable, as in "$DIR/bin/tool".'
-    text = ''
-    for kind, part in word.parts:
-        if kind == 'q':
-            text += part
-        elif kind == 'u' and not text and part.startswith('~'):
-            text = '\1' + _PATTERN.sub('\0', part[1:])
-        elif kind == 'u':
-            text += _PATTERN.sub('\0', part)
-        elif kind in 'VXn' or (kind == 'v' and not text):
-            text += '\1'
-        else:
-            return None, None, reason
-    _, slash, name = text.rpartition('/')
-    if not slash or not name or '\0' in text or '\1' in name or UNKNOWN in text:
+    name = word.last_part
+    if name is None:
         return None, None, reason
     known, _, why = resolve(static(name, word.span))
     return known, None, why

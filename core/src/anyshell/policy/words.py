@@ -22,6 +22,7 @@ Part = tuple[Kind, str]
 UNKNOWN = '\uf8ff'
 
 _GLOB = re.compile(r'[*?]|[@+!]\(')
+_PATTERN = re.compile(r'[*?{\[]')
 _PLAIN = re.compile(r'[\w./:@%+=,^#!-]*')
 _SEQUENCE = re.compile(r'(-?\d{1,9}|[A-Za-z])\.\.(-?\d{1,9}|[A-Za-z])(?:\.\.(-?\d{1,9}))?')
 _ARITHMETIC = re.compile(rf'[\w{UNKNOWN}]+|\+\+|--|<<=|>>=|[-+*/%&|^=!<>]=|\S')
@@ -125,6 +126,26 @@ class Word:
                 return text + (part.split(UNKNOWN)[0] if kind in 'uq' else '')
             text += part
         return text
+
+    @property
+    def last_part(self) -> str | None:
+        """The last part of a path whose folder is an expansion, as in `"$VENV/bin/python"`; `None` if not known."""
+        text = ''
+        for kind, part in self.parts:
+            if kind == 'q':
+                text += part
+            elif kind == 'u' and not text and part.startswith('~'):
+                text = '\1' + _PATTERN.sub('\0', part[1:])
+            elif kind == 'u':
+                text += _PATTERN.sub('\0', part)
+            elif kind in 'VXn' or (kind == 'v' and not text):
+                text += '\1'
+            else:
+                return None
+        _, slash, name = text.rpartition('/')
+        if not slash or not name or '\0' in text or '\1' in name or UNKNOWN in text:
+            return None
+        return name
 
     def without(self, count: int) -> Word:
         """The word without its first `count` literal characters."""

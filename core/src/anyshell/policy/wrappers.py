@@ -83,7 +83,11 @@ class Grammar:
             text = word.value
             if text is None:
                 prefix = word.prefix()
-                if not word.one_field or not prefix:
+                if not prefix and word.last_part:
+                    prefix = (
+                        word.last_part
+                    )  # a path; that its folder begins with a dash is looked at by who runs it
+                elif not word.one_field or not prefix:
                     if self.permute and options.rest and not prefix.startswith('-'):
                         options.rest.append(word)
                         continue
@@ -629,8 +633,11 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
                     span,
                 )
                 return
-            if prefix.startswith(('-', '+')) or (
-                not prefix and not (word.one_field or word.reads_process)
+            if prefix.startswith(('-', '+')) or not (
+                prefix
+                or word.one_field
+                or word.reads_process
+                or (word.last_part and not search.splits(word))
             ):
                 _blind(
                     search,
@@ -705,7 +712,8 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
         search.shell_input(situation, by=name, span=span, shell=grammar)
     else:
         _script(search, name, operands[0], situation, span, grammar)
-        if operands[0].value is None and not operands[0].prefix() and operands[1:]:
+        script = operands[0]
+        if operands[1:] and script.value is None and not (script.prefix() or script.last_part):
             # `bash "$x" code`: should the value be `-c`, the next word is code.
             search.code(operands[1], situation._replace(weak=True), by=name, shell=grammar)
 
