@@ -305,9 +305,9 @@ async def test_a_place_that_alters_output_is_told_so(tmp_path):
         answer = await session.run_command('true')
     await altered.machine.aclose()
 
-    assert (
-        answer
-        == '[Error: the answer of the sandbox is incomplete: its output is cut or altered on the way]'
+    assert answer == (
+        '[Error: the answer of the sandbox is incomplete: its output is cut or altered on the way. '
+        'See what it passes through: every byte has to arrive as it was written]'
     )
 
 

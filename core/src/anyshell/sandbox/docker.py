@@ -136,7 +136,7 @@ class _Containers(KeptChannel):
         if shutil.which(self.program) is None:
             return f'{_text(found.stderr)}. '
         if b'o such' in found.stderr:
-            return f'There is no container {self.container!r}, and everything that ran in it has ended; use another one. '
+            return f'There is no container {self.container!r}, and everything that ran in it has ended; use one that "{self.program} ps" lists. '
         return f'{self.program} does not answer ({_text(found.stderr)}). {ENGINE_IS_OFF}. '
 
 

@@ -339,7 +339,7 @@ class KeptChannel(Channel):
             )
         except OSError as error:
             raise SandboxUnavailable(
-                f'{argv[0]} could not be started ({error.strerror})'
+                f'{argv[0]} could not be started ({error.strerror}); "anyshell doctor" says which sandboxes work here'
             ) from error
         assert popen.stdin is not None  # noqa: S101 - PIPE
         assert popen.stdout is not None  # noqa: S101 - PIPE
@@ -464,7 +464,9 @@ class KeptChannel(Channel):
                 raise await self.ended(lane)
             left = deadline - time.monotonic()
             if left <= 0:
-                raise SandboxError(f'{self.place} did not answer within {timeout:.0f} seconds')
+                raise SandboxError(
+                    f'{self.place} did not answer within {timeout:.0f} seconds; see that it still runs, and try again'
+                )
             await ready(lane.watched(), timeout=left)
 
     async def ended(self, lane: Lane) -> SandboxError:
@@ -515,7 +517,9 @@ def _cut(buffer: bytearray, mark: bytes) -> tuple[bytes, str | None]:
             data, word = bytes(buffer[:at]), None
             del buffer[:at]
             if len(buffer) > len(mark) + WORD:
-                raise SandboxError('the sandbox answered with something that is no answer')
+                raise SandboxError(
+                    'the sandbox answered with something that is no answer; see that its shell prints nothing of its own when it starts'
+                )
             return data, word
         data, word = (
             bytes(buffer[:at]),

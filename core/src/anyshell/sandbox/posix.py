@@ -32,7 +32,7 @@ PIECE = 60_000
 
 SHELLS = frozenset({'sh', 'bash', 'dash', 'ash', 'ksh', 'zsh'})
 
-ALTERED = 'the answer of the sandbox is incomplete: its output is cut or altered on the way'
+ALTERED = 'the answer of the sandbox is incomplete: its output is cut or altered on the way. See what it passes through: every byte has to arrive as it was written'
 
 _MISSING, _DIRECTORY, _FORBIDDEN, _NO_DIRECTORY = 81, 82, 83, 84
 

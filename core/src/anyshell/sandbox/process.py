@@ -197,7 +197,7 @@ class LocalProcesses(Processes):
         line = spawn.line.encode()
         by_file = len(line) > MAX_ARGUMENT
         if by_file and spawn.stdin:
-            msg = f'a command that keeps its standard input open may be {MAX_ARGUMENT} bytes long, this one has {len(line)}'
+            msg = f'a command that keeps its standard input open may be {MAX_ARGUMENT} bytes long, this one has {len(line)}; write it to a file and run that'
             raise InvalidCommand(msg)
         mark = marks.mark_range(self._owner)[0] + number
         script = f'{set_mark(mark)}{spawn.preamble}{READ_LINE if by_file else LINE}'

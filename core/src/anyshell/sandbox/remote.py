@@ -185,7 +185,9 @@ class KeptProcesses(ScriptProcesses):
 
     def _refusal(self, process: KeptProcess, word: str) -> Exception:
         if word == 'lost':
-            return SandboxError('the sandbox keeps losing its temporary files; nothing was run')
+            return SandboxError(
+                'the sandbox keeps losing its temporary files; nothing was run. See what removes them there, and try again'
+            )
         return WorkingDirectoryGone(
             f'the working directory {process.spawn.cwd!r} does not exist; nothing was run'
         )

@@ -224,7 +224,7 @@ class ScriptProcesses(Processes):
         known = await self._channel.know()
         if not known.linux:
             raise SandboxUnavailable(
-                'sessions need a Linux /proc in the sandbox, by which they find and end commands'
+                'sessions need a Linux /proc in the sandbox, by which they find and end commands; mount it there, or use another sandbox'
             )
         if self._directory and self._epoch != self._channel.epoch:
             # Everything was disconnected: the far side may have cleaned up, or be a new one. What was started in the
@@ -244,7 +244,7 @@ class ScriptProcesses(Processes):
             )
             if reply.strip() != b'made':
                 raise SandboxError(
-                    f'no private directory can be made below {known.tmp!r} in the sandbox'
+                    f'no private directory can be made below {known.tmp!r} in the sandbox; make room there, or have its TMPDIR name a directory that can be written'
                 )
             self._directory, self._epoch = directory, max(epoch, self._epoch)
         return known
@@ -317,7 +317,7 @@ class ScriptProcesses(Processes):
         long = len(spawn.line.encode('utf-8', 'surrogateescape')) > MAX_ARGUMENT
         if long and spawn.stdin:
             raise InvalidCommand(
-                f'a command that keeps its standard input open may be {MAX_ARGUMENT} bytes long, this one is longer'
+                f'a command that keeps its standard input open may be {MAX_ARGUMENT} bytes long, this one is longer; write it to a file and run that'
             )
         bash = spawn.shell == 'bash' and bool(known.bash)
         values = {
@@ -484,7 +484,7 @@ class ScriptProcesses(Processes):
         process.state = 'never'
         raise SandboxError(
             'the sandbox no longer has the files of this command: it was restarted, or not heard of for too long, '
-            'and the command has been ended'
+            'and the command has been ended. Start it again if it is still needed'
         )
 
     async def detach(self, process: Process) -> None:
