@@ -149,6 +149,7 @@ def test_the_strictest_rule_decides(
 CAUGHT = [
     # Several options in front of the sub-command, with and without a value
     ('git push', (
+        "git -C '' push",
         'git -c a=b -c c=d push', 'git -c a=b --no-pager push', 'git -c a=b -C d push', 'git --no-pager -c a=b push', 'git --config-env a=B -c c=d push', 'git --config-env=a=B push', 'git -x -y push',
         'git -x a -y b push', 'git -x a -y -z b push', 'git -P push', 'git -C d -C e --git-dir f --work-tree=g push', 'git -- push', 'git --git-dir "$x" push', 'git --git-dir="$x" push', 'git -"$x" push', 'git --"$x" a push',
     )),
@@ -317,6 +318,14 @@ def test_a_reason_is_a_sentence_that_says_what_is_allowed(
 )
 def test_a_reason_begins_with_its_fixed_words(options: dict, command: str, start: str) -> None:
     assert Policy.from_lists(**options).check(command).reason.startswith(start)
+
+
+def test_a_reason_names_twenty_entries_of_a_long_list() -> None:
+    entries = [f'tool{number}' for number in range(25)]
+
+    reason = Policy.from_lists(allowed_commands=entries).check('ls').reason
+
+    assert reason.endswith("'tool18', 'tool19', 5 more.")
 
 
 def test_a_verdict_names_the_place_of_the_command() -> None:

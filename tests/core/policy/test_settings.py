@@ -22,6 +22,7 @@ CHANGES_WHAT_RUNS = (
     "unset 'x[PATH=1]'; ls", "declare 'x[PATH=1]=2'; ls", 'cat() { ls; }; ls {x[PATH=1]}>f',
     # Others
     'coproc PATH { ls; }; ls', 'coproc PATH (ls); ls', 'ls {PATH}>f', ': ${PATH[x[0]]:=y}; ls', ': ${!x:=y}; ls', 'declare -n q=PATH; q=.; ls', 'declare -n q=$x; q=.; ls', 'local -n q; q=.; ls', 'x=PATH; printf -v "$x" .; ls',
+    'declare PATH$x; ls', 'read -r PAGER; ls', "PAGER='ls |' git log",
     'x=PATH; read "$x" <<< .; ls', 'read -r -p x -t 1 PATH; ls', 'read -a PATH; ls', 'mapfile -t PATH; ls', '((LD_PRELOAD=1)); ls', ': $((BASH_ENV=1)); ls',
 )  # fmt: skip
 
@@ -30,6 +31,7 @@ CHANGES_NOTHING = (
     '((x=1)); ls', '((PATHS=1)); ls', '((PATH==1)); ls', '((PATH<=1)); ls', '((PATH!=1)); ls', '((i++)); ls', 'for ((i=0;i<3;i++)); do ls; done', '((x[$i]=1)); ls', '((n[$i]++)); ls', 'echo $((x + PATH)); ls', 'echo ${x:PATH}; ls',
     'echo "${x:1}"; ls', '(( $i == 1 )); ls', '(( $i <= $j )); ls', '((x += $i)); ls', '((x = a[$i] - 1)); ls', '((x -= -1)); ls', 'x[i]=PATH=1; ls', 'echo "${x[@]}"; ls', 'echo PATH=1; ls', '[[ PATH=1 == x ]]; ls', '[[ $x -eq 1 ]]; ls',
     '[[ $x = PATH=1 ]]; ls', 'read -p PATH= x; ls', 'while IFS= read -r line; do ls; done', 'printf "PATH=%s" 1; ls', 'declare -i n=0; n+=1; ls', 'coproc N { ls; }; ls', 'declare -n q=r; ls', ': ${x:=1}; ls', 'let i++; ls', 'ls | wc; ls',
+    'declare 1x; ls',
     'git log --format=%H; ls', 'unset "$x"; ls', 'unset x; ls', 'export PAGER=cat; ls', 'declare -A m; m[a]=1; ls', 'm["$k"]=1; ls', '((1 - -1)); ls', 'read -r -t "$T" x; ls', 'read -ra words <<< "$x"; ls',
 )  # fmt: skip
 

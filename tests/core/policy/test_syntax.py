@@ -4,6 +4,7 @@ import pytest
 
 from anyshell.policy.calls import find
 from anyshell.policy.syntax import NotUnderstood
+from anyshell.policy.words import ansi_c
 
 ROWS = [
     # Where bash looks for the end of an expansion
@@ -39,6 +40,48 @@ ROWS = [
     ('2>f rm x', {'rm'}),
     ('99999999999>f rm x', {'99999999999'}),
     ('a=(1)#; rm x', {'rm'}),
+    # Words
+    ('"r\\\nm" x', {'rm'}),
+    ('$"rm" x', {'rm'}),
+    ("$'\\162m' x", {'rm'}),
+    ('a[b[1]]=2 rm x', {'rm'}),
+    ('if<(ls) y', {'if<(ls) y', 'ls'}),
+    ('{a{b,c} x', {'{ab'}),
+    ('{{rm,a},b} x', {'rm'}),
+    ('{rm},b} x', {'rm}'}),
+    ('{rm,{b} x', {'{rm,{b} x'}),
+    ('{a..5} x', {'{a..5} x'}),
+    ('{c..a} x', {'c'}),
+    ('`echo \\\n a; rm x`', {'`echo \\\n a; rm x`', 'echo', 'rm'}),
+    ('x=`echo \\a; rm x`', {'echo', 'rm'}),
+    # Expansions
+    ('echo ${$${x}; rm x', {'echo', 'rm'}),
+    ('echo ${10} ${@} "${@}" ${?}; rm x', {'echo', 'rm'}),
+    ("echo $(( $'1' )); rm x", {'echo', 'rm'}),
+    ('echo ${x:-a\\\nb}; rm x', {'echo', 'rm'}),
+    ('echo "${x:-\'a\'}"; rm x', {'echo', 'rm'}),
+    # Here-documents
+    ('cat <<-E\n\t$(rm x)\n\tE\n', {'cat', 'rm'}),
+    ('cat <<$x\n$x\nrm x', {'cat', 'rm'}),
+    ('cat <<${x}\n${x}\nrm x', {'cat', 'rm'}),
+    ('cat <<"$x"\n$x\nrm x', {'cat', 'rm'}),
+    # Compound commands
+    ('function f ( ) { rm x; }', {'rm'}),
+    ('function f (\\\n) { rm x; }', {'rm'}),
+    ('for x; do rm x; done', {'rm'}),
+    ('case x in (a) rm x;; esac', {'rm'}),
+    ('coproc { rm x; }', {'rm'}),
+    ('coproc A=1 rm x', {'rm'}),
+    ('[[ a =~ b|c ]]; rm x', {'rm'}),
+    ('[[ a &&\nb ]]; rm x', {'rm'}),
+    ('[[ ! a ]]; rm x', {'rm'}),
+    ('echo $(time [[ a ]])', {'echo'}),
+    ('echo $(time [[ a ]]; rm x)', {'echo', 'rm'}),
+    ('time &>f rm x', {'rm'}),
+    # A keyword is one over continuations, too
+    ('i\\\nf ls; th\\\nen rm x; f\\\ni', {'ls', 'rm'}),
+    ('wh\\\n\\\nile a; do rm x; done', {'a', 'rm'}),
+    ('functionsx\\\ny a', {'functionsxy'}),
 ]
 
 
@@ -68,8 +111,76 @@ def test_the_reader_finds_what_bash_runs(line: str, names: set[str]) -> None:
         'x >2>f',
         '! | ls',
         'in x',
+        'echo $(cat <<E)',
+        'echo $((ls # \\\n); ls)',
+        '((1)\\\n)',
+        'cat <<E | declare a=(b\nc)\nE',
+        'a=(b',
+        'cat <<E\n${\nE\n',
+        'cat <<"${x}"\n${x}\n',
+        "cat <<'a\nb'\n",
+        '{ ls; } 2x',
+        'shopt -s extglob\n!(ls)',
+        'for i in a & do ls; done',
+        'case x in a) ls;;',
+        'f() ls',
+        'coproc done',
+        'coproc x done',
+        '[[ ( a ]]',
+        '[[ a == ]]',
     ],
 )
 def test_what_is_read_in_two_ways_or_in_none_is_refused(line: str) -> None:
     with pytest.raises(NotUnderstood):
         find(line, shell='bash')
+
+
+@pytest.mark.parametrize(
+    'line',
+    [
+        'A+=1 ls',
+        'echo $"a"',
+        'echo ${!x}',
+        'ls |& wc',
+        'ls >&f',
+        'case x in a) ls;;& b) ls;; esac',
+        '>f function f',
+    ],
+)
+def test_what_only_bash_reads_is_refused_for_sh_by_name(line: str) -> None:
+    with pytest.raises(NotUnderstood, match='is bash syntax'):
+        find(line, shell='sh')
+
+    assert find(line, shell='bash')
+
+
+@pytest.mark.parametrize(
+    'line',
+    [
+        'cat <<E\nE\\\n\n',
+        'echo $(cat <<E\nhi\nE) ; ls',
+        'cat <<E\n`echo \\"a\\"`\nE\n',
+        'ls >&-x',
+        'a-b() { ls; }',
+    ],
+)
+def test_what_posix_shells_read_in_different_ways_is_refused_for_sh(line: str) -> None:
+    with pytest.raises(NotUnderstood):
+        find(line, shell='sh')
+
+
+@pytest.mark.parametrize(
+    ('text', 'value'),
+    [
+        ('\\x72\\155', 'rm'),
+        ('\\u0072\\U0000006d', 'rm'),
+        ('r\\x0x', 'r'),
+        ('r\\u0x', 'r'),
+        ('r\\c@x', 'r'),
+        ('\\ca\\t', '\x01\t'),
+        ('\\z', '\\z'),
+        ('\\U00110000', '\ufffd'),
+    ],
+)
+def test_ansi_c_quotes_mean_what_they_mean_in_bash(text: str, value: str) -> None:
+    assert ansi_c(text) == value

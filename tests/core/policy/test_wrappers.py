@@ -64,6 +64,7 @@ RUNS = (
     "firejail -c '@'", 'proxychains4 -f conf @', 'proxychains -q @', 'proxychains-ng @', 'torsocks -i @', 'torsocks --port 9 @', 'torify @', 'tsocks @', 'usewithtor @', 'sshpass -p pw @', 'sshpass -e @', 'flatpak-spawn --host @', 'chronic -v @', 'unbuffer -p @', 'rlwrap -a -f words @', 'rlwrap -pred @',
     'rlwrap -C n @', 'caffeinate -t 5 @', 'catchsegv @', 'eatmydata -- @', 'ip netns exec x @', 'ip -n y netns exec x @', 'ip -all netns exec @', 'ip net e x @', 'ip vrf exec x @', 'direnv exec . @', 'xvfb-run -a -s "-screen 0" @', 'dbus-launch @', 'systemd-inhibit --why x @', 'strace -o f @',
     'genv -u A @', 'gnohup @', 'gnice -n 5 @', 'gtimeout 5 @', 'gstdbuf -oL @', 'gchroot / @', 'gxargs -n1 @', 'gfind . -exec @ \\;', 'su nobody -c "@"',
+    'builtin -- command @', 'bash "$x" "@"', ". -- /dev/stdin <<< '@'", '. -p d /dev/stdin <<< "@"', "flock lock -c'@'", "flock lock --command='@'", "tmux new -d ls\\; neww '@'", 'coresched -t pgid @', "BASH_ALIASES[z]='@'", "A='x@'; f() { if ls; then f() { @; }; fi; }",
     'tsp @', 'tsp -n -L name @', 'tsp -fD 3 @', 'ts -n @', 'dtach -n s @', 'dtach -A s -e ^A -z @', 'dtach -c s -r winch @', 'abduco -n name @', 'abduco -A -e ^q name @', 'abduco -r -c name @', 'daemon @', 'daemon -n a -r -- @', 'daemon --name=a --pidfile=f @', 'daemon --name a -X "@"',
     'daemon --command="@"', 'daemon -f -o f -u me @', 'cset proc -e -s set @', 'cset proc --exec --set=set -- @', 'cset proc -e set -- @', 'cset proc -s set -e -- @', 'cset shield -e @', 'cset shield --exec -- @', 'cset -l f shield -e -u me -- @', 'uftrace @', 'uftrace record -d dir @', 'uftrace live -F main -D 3 @',
     'uftrace --no-pager -t 1us @', 'uftrace -a -- @', 'lxc exec c @', 'lxc exec c -- @', 'lxc exec c --cwd / -- @', 'lxc exec --user 0 -T c -- @', 'lxc --project p exec r:c @', "lxc exec c -- sh -c '@'", 'incus exec c -- @', 'lxc-attach -n c -- @', 'lxc-attach --name=c --clear-env -- @', 'lxc-attach -n c -v A=b @', 'lxc-execute -n c -f f -- @',
@@ -91,6 +92,10 @@ RUNS = (
 
 # Refused, whatever the rest of the line: the command is not known before it runs.
 UNRESOLVED = (
+    'trap $x', 'hash -Z ls', 'complete -Z ls', 'mapfile -Z a', 'printf "$f" \'a[$(ls)]\'', 'bash -o $x ls', 'bash -c ls$x', 'fish --no-such ls', 'xargs source', 'parallel --no-such ls', 'su --no-such ls', 'su bob $x', 'script --no-such f', 'tmux attach \\; "$x"', 'tmux neww -Z ls', 'screen -Z ls', 'start-stop-daemon --no-such -x ls', 'rr -x record ls',
+    'coresched -Z ls', 'entr -Z ls', 'hyperfine --no-such ls', 'lxc exec c$x ls', 'timeout -- $x ls', 'timeout "-n$x" 5 ls', 'f() { ls; }; if ls; then f() { bash; }; fi; ls | f',
+    # What is only an option's beginning may be any option
+    'x=unset; env "--$x" ls rm y', 'x=v; timeout "-$x" 5 rm y', 'nice "-$x" ls rm y', 'timeout "--$x" 5 rm y',
     'tsp $x', 'dtach -n $s ls', 'dtach $x ls', 'abduco -n $s ls', 'daemon -p f ls', 'daemon --no-such ls', 'cset shield -e ls -l', 'cset proc -e -s set $x', 'cset $x -e ls', 'uftrace --no-such ls', 'lxc exec $c ls', 'lxc exec c $x', 'lxc exec c --no-such ls', 'lxc $x ls', 'lxc-attach -n c -- $x', 'nsjail $x -- ls', 'xargs tsp', 'xargs lxc exec c',
     'env $x ls', 'env -S "ls $x"', 'env -S "ls \\"a"', 'env --no-such-option ls', 'env -Z ls', 'timeout $T ls', 'timeout "$T" ls', 'nice -n $N ls', 'sudo $x', 'sudo "$x"', 'command "$x"', 'exec "$@"', 'nohup $x',
     'xargs env', 'xargs nice -n 5', 'xargs timeout 5', 'xargs bash', 'xargs sh -c', 'xargs sudo -u bob', 'xargs busybox', 'xargs xargs', 'xargs -I{} {}', 'xargs -I{} sh -c {}', "xargs -I{} sh -c '{} x'", 'xargs $x',
@@ -105,6 +110,8 @@ UNRESOLVED = (
 
 # Nothing of these runs another program, whatever they are called.
 HARMLESS = (
+    'watch --help', 'watch -n 1', 'env --help', 'command -p', 'command -p -v rm', 'builtin', 'enable -n test', 'bash --version rm', 'fish --version', 'fish -n rm.fish', 'source', 'at -l', 'at -f rm.sh now', 'xargs --help', 'find . -exec', 'find . -exec \\;', 'parallel --version', 'sem --wait', 'flock lock', 'runuser -u bob', 'sg group', 'busybox', 'screen', 'screen -r x',
+    'bwrap --ro-bind / /', 'perf mem report', 'git submodule foreach', 'git submodule foreach "$x"', 'git bisect run', 'ip netns exec x', 'fd -x', 'entr', 'schedtool -n 5', 'cset proc -e set', 'nsjail -Mo --', 'uv run --', 'npx -c', 'echo {1..9999}', 'echo {1..99}{1..99}', 'script out $x',
     'tsp', 'tsp -t 5', 'tsp -C', "ls | ts '%H:%M:%S'", 'ls | ts', 'ls | ts -s %.s', 'dtach', 'dtach -a rm', 'dtach -p rm', 'abduco', 'abduco -a rm', 'daemon --list', 'cset', 'cset set -l', 'cset proc -l -s rm', 'cset shield -c 1-3', 'cset shield -e', 'uftrace', 'uftrace replay -d rm', 'uftrace report', 'lxc list', 'lxc delete rm', 'lxc exec c', 'lxc', 'incus list', 'nsjail -Mo rm',
     'lxc-attach -n rm', 'arch', 'systemd-nspawn -D rm', 'split -l 5 rm', 'asciinema play rm', 'pm2 start app.js', 'pm2 logs rm', 'tox -e rm', 'stack build rm', 'nu rm.nu', 'repo sync rm', 'lldb rm', 'wait-for-it h:1',
     'env', 'env A=rm', 'command -v rm', 'command -V rm', 'command -pv rm', 'type rm', 'which rm', 'hash rm', 'trap', 'trap -p', 'trap - EXIT', "trap '' INT", "trap 'echo rm' EXIT", 'trap "kill $pid" EXIT', 'alias', 'alias ll',

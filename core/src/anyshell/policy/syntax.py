@@ -777,10 +777,7 @@ class Reader:
                 # `$((a); b)`: not arithmetic, so bash takes the same text, up to the same `)`, as commands.
                 if self.bash:
                     self.at = at + 1
-                    self.again += 1
-                    self._raw(')', '(', what='the substitution')
-                    self.again -= 1
-                    self._forget(mark)
+                    self._close(')', '(', what='the substitution')
                     close = self.at
                     self._deeper()
                     inside = self.text[at + 1 : close - 1]
@@ -812,12 +809,19 @@ class Reader:
         self, second: int, parts: list[Part], subs: list[Substitution], *, command: bool = True
     ) -> bool:
         """Read from the second `(` of `((`; say whether this is arithmetic, which ends in `))`."""
-        self.at = second + 1
-        self._group(parts, subs, ')', '(', what='the arithmetic')
+        self.at = begin = second + 1
+        if self.bash:
+            self._close(')', '(', what='the arithmetic')
+            end = self.at
+        else:
+            self.scan(parts, subs, ')', '(', what='the arithmetic')
+            end = 0
         if command and self.text.startswith('\\\n', self.at):
             raise self.fail('a line is continued behind a `)` of `((`')
         if self._peek() != ')':
             return False
+        if end:
+            self._between(begin, end - 1, parts, subs, what='the arithmetic')
         self.at += 1
         return True
 
@@ -910,26 +914,36 @@ class Reader:
         if not self.bash:
             self.scan(parts, subs, close, opener, what=what)
             return
-        begin, mark = self.at, self._mark()
+        begin = self.at
+        self._close(close, opener, what=what, arithmetic=what != 'the pattern')
+        self._between(begin, self.at - 1, parts, subs, what=what)
+
+    def _close(self, close: str, opener: str, *, what: str, arithmetic: bool = True) -> None:
+        """Move behind the `close` that matches, of what is read later."""
+        mark = self._mark()
         self.again += 1
-        self._raw(close, opener, what=what, arithmetic=what != 'the pattern')
+        self._raw(close, opener, what=what, arithmetic=arithmetic)
         self.again -= 1
         self._forget(mark)
-        if '$' not in (inside := self.text[begin : self.at - 1]) and '`' not in inside:
-            reader = self._inside(begin, self.at - 1)
+
+    def _between(
+        self, begin: int, end: int, parts: list[Part], subs: list[Substitution], *, what: str
+    ) -> None:
+        """Read the quotes and expansions between two places."""
+        reader = self._inside(begin, end)
+        inside = self.text[begin:end]
+        if '$' not in inside and '`' not in inside:
             reader.scan(parts, subs, '', '', what=what)
             return
-        self._deeper()
-        reader = self._inside(begin, self.at - 1)
+        reader.depth += 1
         try:
             reader.scan(parts, subs, '', '', what=what)
         except NotUnderstood as error:
             error.deferred = True
             raise
         self._adopt(reader)
-        self.depth -= 1
 
-    def _raw(self, close: str, opener: str, *, what: str, arithmetic: bool = True) -> None:
+    def _raw(self, close: str, opener: str, *, what: str, arithmetic: bool) -> None:
         """Move behind the `close` that matches, over quotes, and in arithmetic over `$(…)` and `$[…]`."""
         start, text, end, count = self.at, self.text, self.end, 1
         while self.at < end:
@@ -1163,15 +1177,13 @@ class Reader:
 
     # Redirections
 
-    def _redirect(self, descriptor: str, start: int, redirects: list[Redirect]) -> bool:
-        """Read a redirection if one begins here."""
+    def _redirect(self, descriptor: str, start: int, redirects: list[Redirect]) -> None:
+        """Read the redirection that begins here."""
         match = None if self.continued else _REDIRECT.match(self.text, self.at, self.end)
         if match:
             operator, self.at = match[0], match.end()
         else:
-            operator = next((op for op in _REDIRECTS if self._take(op)), None)
-        if operator is None:
-            return False
+            operator = next(op for op in _REDIRECTS if self._take(op))
         if not self.bash and (operator in {'<<<', '&>', '&>>'} or descriptor.startswith('{')):
             raise self.fail(f'`{descriptor}{operator}` {_BASH_ONLY}', start)
         self._operator(operator, start)
@@ -1189,7 +1201,7 @@ class Reader:
                     self.place(start, self.at),
                 )
             )
-            return True
+            return
         target = self._word()
         if not isinstance(target, Word):
             raise self.fail(f'`{operator}` has no target')
@@ -1205,7 +1217,6 @@ class Reader:
                 target.raw, (*target.parts, ('q', '\n')), target.span, target.substitutions
             )
         redirects.append(redirect)
-        return True
 
     def _delimiter(self, redirect: Redirect) -> _HereDocument:
         target = redirect.target
@@ -1243,9 +1254,10 @@ class Reader:
                     return redirects
             elif char not in {'<', '>', '&'}:
                 return redirects or ()
-            if not self._starts_redirect() or not self._redirect(descriptor, start, redirects):
+            if not self._starts_redirect():
                 self.at = start
                 return redirects or ()
+            self._redirect(descriptor, start, redirects)
 
     def _descriptor(self, start: int) -> str:
         """The number or `{name}` at `start` when a redirection follows at once; moves behind it."""
@@ -1711,16 +1723,16 @@ class Reader:
             self.again += 1
             word = self._word(first=True)
             self.again -= 1
-            compound = False
+            name = None
             if isinstance(word, Word):
                 char = self._blanks()
                 second = self._keyword()
                 compound = char == '(' or second in _COMPOUND
                 if (second and second != 'time' and not compound) or self._after_keyword(']]') > 0:
                     raise self.fail(f'`{second or "]]"}` does not belong here')
-            if compound:
-                if isinstance(word, Word):
-                    self.assigned.append((word.value or '', word.span))
+                name = word if compound else None
+            if name is not None:
+                self.assigned.append((name.value or '', name.span))
                 body = self._command(first=True)
             else:
                 self._forget(mark)

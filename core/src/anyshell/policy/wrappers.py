@@ -94,12 +94,13 @@ class Grammar:
                     options.problem = f'An argument of {name!r} in front of its command is not written out. Write it in plain words.'
                     break
                 text = prefix
-            if text == '--':
+            known = word.value is not None
+            if text == '--' and known:
                 options.rest += words[index:]
                 return options
-            if self.number and self.number.fullmatch(text) and word.value is not None:
+            if self.number and self.number.fullmatch(text) and known:
                 continue
-            if not text.startswith('-') or text == '-':
+            if not text.startswith('-') or (text == '-' and known):
                 options.rest.append(word)
                 if not self.permute:
                     options.rest += words[index:]
@@ -294,7 +295,6 @@ def code_rest(
     *,
     argv: Sequence[str] = (),
     operands: int = 0,
-    code: Sequence[str] = (),
 ) -> Runs:
     """A program that joins the rest of its words to shell code, or runs them as they are with an option of `argv`."""
     grammar = _grammar(short, long)
@@ -304,8 +304,6 @@ def code_rest(
     ) -> None:
         options = grammar.parse(name, words)
         situation = situation._replace(functions=False)
-        for value in options.values(*code):
-            search.code(value, situation, by=name)
         if options.has('help', 'version'):
             return
         if options.problem:
