@@ -10,12 +10,16 @@ import pytest
 
 from anyshell import (
     AnyshellError,
+    BubblewrapSandbox,
     Decision,
+    DockerSandbox,
+    LocalSandbox,
     OptionError,
     Sessions,
     ShellKeywords,
     ShellOptions,
     ShellSession,
+    SshSandbox,
 )
 from anyshell.options import option_names
 from anyshell.policy import DEFAULT_DENIED_COMMANDS
@@ -117,6 +121,10 @@ def test_options_are_keyword_only_and_can_be_changed() -> None:
         (ShellSession, 'cwd', "'cwd' here: settings go into ShellOptions, as in ShellSession(ShellOptions(cwd=…))"),
         (ShellSession, 'polcy', "'polcy': did you mean 'policy'?"),
         (ShellSession, 'nonesuch', "'nonesuch': there are options, sandbox, policy"),
+        (LocalSandbox, 'workdir', "'workdir': there are cwd, env"),
+        (BubblewrapSandbox, 'memmory', "'memmory': did you mean 'memory'?"),
+        (DockerSandbox, 'imge', "'imge': did you mean 'image'?"),
+        (lambda **given: SshSandbox('host', **given), 'prot', "'prot': did you mean 'port'?"),
         (lambda **given: Sessions(given), 'sandbx', "'sandbx': did you mean 'sandbox'?"),
         (lambda **given: Sessions(given), 'nonesuch', f"'nonesuch': there are {', '.join((*option_names(), 'session', 'sandbox', 'policy'))}"),
     ],

@@ -30,7 +30,7 @@ LAYERS: dict[str, set[str]] = {
     'environment': {'errors'},
     'output': {'errors'},
     'policy': {'errors'},
-    'sandbox': {'errors', 'synchronous'},
+    'sandbox': {'errors', 'keywords', 'synchronous'},
     'waiting': {'errors', 'sandbox'},
     'cwd': {'errors', 'sandbox'},
     'jobs': {'cwd', 'errors', 'result', 'sandbox', 'waiting'},

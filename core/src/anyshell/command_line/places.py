@@ -107,7 +107,7 @@ def podman() -> Check:
     return _engine(
         'podman',
         ('info', '--format', '{{.Version.Version}}'),
-        install="install Podman (apt install podman) for DockerSandbox(program='podman'); not needed beside Docker",
+        install='install Podman (apt install podman), for --sandbox podman:… and DockerSandbox(program="podman"); not needed beside Docker',
         start='see what "podman info" says; a user without rights needs entries in /etc/subuid and /etc/subgid',
     )
 

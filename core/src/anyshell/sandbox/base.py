@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from anyshell.keywords import Keywords
 from anyshell.synchronous import Closing
 
 if TYPE_CHECKING:
@@ -270,7 +271,7 @@ def listening_ports(table: str) -> set[int]:
     return ports
 
 
-class Sandbox(Closing, ABC):
+class Sandbox(Closing, Keywords, ABC):
     """A place where commands run.
 
     Use it as an async context manager or call `aclose`; both may happen twice. Methods that yield are the
