@@ -15,6 +15,7 @@ from agents.sandbox import (
     ExecTimeoutError,
     Manifest,
     SandboxAgent,
+    SandboxError,
     SandboxRunConfig,
     WorkspaceReadNotFoundError,
 )
@@ -108,6 +109,38 @@ async def test_files(opened: Open, tmp_path: Path) -> None:
     assert found == content
     assert names == ['er']
     assert (tmp_path / 'deep/er/file').read_bytes() == content
+
+
+@both
+async def test_files_are_not_reached_through_a_link_that_leaves_the_root(
+    opened: Open, tmp_path: Path
+) -> None:
+    root, outside = tmp_path / 'root', tmp_path / 'outside'
+    root.mkdir()
+    outside.mkdir()
+    (outside / 'secret').write_text('s')
+    (root / 'link').symlink_to('../outside')
+    (root / 'dead').symlink_to('../outside/new')
+    (root / 'inner').symlink_to('d')
+    (root / 'd').mkdir()
+    async with opened(root) as session:
+        for call in (
+            session.read(Path('link/secret')),
+            session.write(Path('link/made'), io.BytesIO(b'x')),
+            session.write(Path('link/deep/made'), io.BytesIO(b'x')),
+            session.write(Path('dead'), io.BytesIO(b'x')),
+            session.ls(Path('link')),
+            session.mkdir(Path('link/d')),
+            session.rm(Path('link/secret')),
+        ):
+            with pytest.raises(SandboxError):
+                await call
+        await session.write(Path('inner/made'), io.BytesIO(b'x'))
+        with await session.read(Path('inner/made')) as file:
+            found = file.read()
+
+    assert found == b'x'
+    assert [path.name for path in outside.iterdir()] == ['secret']
 
 
 @both

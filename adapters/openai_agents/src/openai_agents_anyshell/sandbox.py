@@ -20,6 +20,7 @@ from agents.sandbox import (
     WorkspaceReadNotFoundError,
     resolve_snapshot,
 )
+from agents.sandbox.errors import InvalidManifestPathError
 from agents.sandbox.session.base_sandbox_session import BaseSandboxSession
 from agents.sandbox.session.pty_types import PtyExecUpdate
 from agents.sandbox.session.sandbox_client import BaseSandboxClient
@@ -32,6 +33,17 @@ from openai_agents_anyshell.going import Going
 
 DEFAULT_ROOT = '/workspace'
 """The root of a manifest that names none; the sandbox's own directory takes its place."""
+
+INSIDE = """
+path=$1; shift
+until [ -e "$path" ] || [ -h "$path" ]; do path=${path%/*}; [ "$path" ] || path=/; done
+path=$(readlink -f -- "$path") || exit 1
+for root; do
+    root=$(readlink -f -- "$root") && case $path in "$root" | "${root%/}"/*) exit 0 ;; esac
+done
+exit 1
+"""
+"""Whether a path, or what there is of it, is in one of the directories after it once links are followed."""
 
 
 class SandboxState(SandboxSessionState):
@@ -162,11 +174,29 @@ class _Session(BaseSandboxSession):
 
     # -- files
 
+    async def _validate_path_access(self, path: Path | str, *, for_write: bool = False) -> Path:
+        # As the SDK's own sessions do, but without a helper at a place in /tmp that everybody knows.
+        target = self.normalize_path(path, for_write=for_write)
+        manifest = self.state.manifest
+        grants = (
+            grant.path
+            for grant in manifest.extra_path_grants
+            if not (for_write and grant.read_only)
+        )
+        inside = await self._exec_internal(
+            'sh', '-c', INSIDE, 'sh', str(target), manifest.root, *grants
+        )
+        if not inside.ok():
+            raise InvalidManifestPathError(rel=path, reason='escape_root')
+        return target
+
     async def read(self, path: Path, *, user: str | User | None = None) -> io.IOBase:
         if user is not None:
             await self._check_read_with_exec(path, user=user)
         try:
-            return io.BytesIO(await self._sandbox.read_file(str(self.normalize_path(path))))
+            return io.BytesIO(
+                await self._sandbox.read_file(str(await self._validate_path_access(path)))
+            )
         except FileNotFoundError as error:
             raise WorkspaceReadNotFoundError(path=path, cause=error) from error
         except OSError as error:
@@ -175,7 +205,7 @@ class _Session(BaseSandboxSession):
     async def write(self, path: Path, data: io.IOBase, *, user: str | User | None = None) -> None:
         if user is not None:
             await self._check_write_with_exec(path, user=user)
-        target = self.normalize_path(path, for_write=True)
+        target = await self._validate_path_access(path, for_write=True)
         try:
             await self._sandbox.write_file(str(target), _bytes(data))
         except OSError as error:
