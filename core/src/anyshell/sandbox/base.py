@@ -174,7 +174,10 @@ class Processes(ABC):
 
     @abstractmethod
     async def take_private(self, name: str, limit: int = 1 << 16) -> bytes:
-        """Read and remove a file in `directory()`, which is untrusted data: at most the last `limit` bytes of a file in `directory()`, as untrusted data; b'' when there is none."""
+        """Read at most the last `limit` bytes of a file in `directory()` and remove it; b'' when there is none.
+
+        They are untrusted: the command could have put anything there.
+        """
 
     @abstractmethod
     async def spawn(self, spawn: Spawn) -> Process:

@@ -17,7 +17,8 @@ from anyshell.errors import SandboxError, SandboxUnavailable
 from anyshell.sandbox import far
 from anyshell.sandbox.base import STREAMS
 from anyshell.sandbox.cgroups import Group
-from anyshell.sandbox.kept import KeptChannel, Lane
+from anyshell.sandbox.kept import KeptChannel
+from anyshell.sandbox.lanes import Lane
 from anyshell.sandbox.remote import KeptSandbox
 from anyshell.sandbox.shells import local_shell
 from anyshell.sandbox.watch import Watcher, temporary_directory

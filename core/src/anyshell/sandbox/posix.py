@@ -103,7 +103,8 @@ class PosixShellSandbox(Sandbox, ABC):
     """Files that a call has left behind, since the place failed; here, since a subclass need not call `__init__`."""
 
     def processes(self, *, max_log_bytes: int = 100_000_000) -> Processes:
-        from anyshell.sandbox.scripts import ScriptProcesses, StreamingChannel  # noqa: PLC0415 - it knows this class
+        from anyshell.sandbox.channels import StreamingChannel  # noqa: PLC0415 - it knows this class
+        from anyshell.sandbox.scripts import ScriptProcesses  # noqa: PLC0415 - as above
 
         # Kept, since it knows what was asked of the place; set here, since a subclass need not call `__init__`.
         channel: StreamingChannel | None = getattr(self, '_scripts', None)

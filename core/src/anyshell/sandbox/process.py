@@ -70,7 +70,7 @@ BRIEF = 0.002
 holds 64 KiB meanwhile."""
 
 UNKNOWN = 255
-"""The exit code of a command whose own one nobody knows: no success, and none that a shell gives."""
+"""The exit code of a command whose own one nobody knows; that is not to be taken for success."""
 
 QUIET, DRAIN = 0.05, 0.3
 """Seconds. When the command has ended and a child holds its output open, what the child still says is taken in until it

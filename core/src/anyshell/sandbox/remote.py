@@ -21,7 +21,8 @@ from anyshell.errors import (
 )
 from anyshell.sandbox import logs
 from anyshell.sandbox.base import STREAMS, Spawn, StreamType, Written
-from anyshell.sandbox.kept import KeptChannel, Lane, new_mark
+from anyshell.sandbox.kept import KeptChannel
+from anyshell.sandbox.lanes import Lane, new_mark
 from anyshell.sandbox.posix import (
     PosixShellSandbox,
     file_error,

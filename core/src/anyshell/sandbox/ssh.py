@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from anyshell.errors import SandboxError, SandboxUnavailable
 from anyshell.sandbox.base import STREAMS
-from anyshell.sandbox.kept import KeptChannel, Lane
+from anyshell.sandbox.kept import KeptChannel
+from anyshell.sandbox.lanes import Lane
 from anyshell.sandbox.remote import KeptSandbox
 from anyshell.sandbox.watch import temporary_directory
 
