@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import subprocess
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from agents import (
 from openai import AsyncOpenAI
 
 from anyshell import OptionError, ShellSession
-from anyshell.testing import AdapterContract, OpenAIServer
+from anyshell.testing import AdapterContract, OpenAIServer, Paused, Said
 from openai_agents_anyshell import CommandOutput, ShellTools
 
 NAP = f'sleep 42{os.getpid()}.5'
@@ -84,6 +84,36 @@ class TestContract(AdapterContract):
                     yield event
             finally:
                 result.cancel()
+
+    async def ask(self, agent_: Any, prompt: str) -> Paused:
+        base_url, keywords = agent_
+        shell = ShellTools(**keywords)  # open while the run waits
+        return await self._go(shell, agent(base_url, shell), prompt)
+
+    async def answer(self, paused: Paused, said: Sequence[Said]) -> Paused:
+        shell, helper, state = paused.state
+        for item, one in zip(state.get_interruptions(), said, strict=True):
+            if not one.yes:
+                state.reject(item, rejection_message=one.message)
+                continue
+            if one.command is not None:
+                shell.edit(item, one.command)
+            state.approve(item)
+        return await self._go(shell, helper, state)
+
+    async def _go(self, shell: ShellTools, helper: Agent, what: Any) -> Paused:
+        result = await Runner.run(helper, what, max_turns=12)
+        if not result.interruptions:
+            await shell.aclose()
+            return Paused()
+        state = await through_json(helper, result)
+        requests = [shell.request(item) for item in state.get_interruptions()]
+        return Paused((shell, helper, state), requests)
+
+
+async def through_json(helper: Agent, result: Any) -> RunState:
+    """The state of a run that waits, as another process gets it."""
+    return await RunState.from_json(helper, json.loads(json.dumps(result.to_state().to_json())))
 
 
 # -- the wire
@@ -191,89 +221,17 @@ async def paused(server: OpenAIServer, shell: ShellTools) -> tuple[Agent, Any, R
     """Run until the pause, then send the state through JSON."""
     helper = agent(server.base_url, shell)
     result = await Runner.run(helper, 'Go.')
-    state = await RunState.from_json(helper, json.loads(json.dumps(result.to_state().to_json())))
-    return helper, result, state
+    return helper, result, await through_json(helper, result)
 
 
-async def test_ask_pauses_the_run_and_says_why(tmp_path: Path) -> None:
+async def test_question_is_the_same_before_and_after_json(tmp_path: Path) -> None:
     with OpenAIServer([[('run_command', {'command': 'touch x'})]]) as server:
         async with ShellTools(cwd=tmp_path, ask_commands=['touch']) as shell:
             _, result, state = await paused(server, shell)
-            (asked,) = (shell.request(item) for item in result.interruptions)
-            (again,) = (shell.request(item) for item in state.get_interruptions())
+            (before,) = (shell.request(item) for item in result.interruptions)
+            (after,) = (shell.request(item) for item in state.get_interruptions())
 
-    assert asked['command'] == 'touch x'
-    assert 'touch' in asked['part']
-    assert 'touch' in asked['reason']
-    assert (asked['tool'], asked['rule']) == ('run_command', 'ask_commands')
-    assert again == asked
-    assert os.listdir(tmp_path) == []
-
-
-async def test_approved_command_runs_with_directory_and_jobs_from_before_the_pause(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / 'below').mkdir()
-    turns = [
-        [('run_command', {'command': 'cd below'})],
-        [('start_command', {'command': NAP})],
-        [('run_command', {'command': 'touch x'})],
-        [('check_command', {'command_id': 'j1'})],
-        'Done.',
-    ]
-    with OpenAIServer(turns) as server:
-        async with ShellTools(cwd=tmp_path, persist_cwd=True, ask_commands=['touch']) as shell:
-            helper, _, state = await paused(server, shell)
-            state.approve(state.get_interruptions()[0])
-            result = await Runner.run(helper, state)
-
-    assert result.final_output == 'Done.'
-    assert (tmp_path / 'below/x').exists()
-    assert server.tool_results()[-1].startswith('[status: running]')
-    assert not running(NAP)
-
-
-async def test_refusal_reaches_the_model_with_its_message(tmp_path: Path) -> None:
-    with OpenAIServer([[('run_command', {'command': 'touch x'})], 'Then not.']) as server:
-        async with ShellTools(cwd=tmp_path, ask_commands=['touch']) as shell:
-            helper, _, state = await paused(server, shell)
-            state.reject(state.get_interruptions()[0], rejection_message='Not on a Friday.')
-            result = await Runner.run(helper, state)
-
-    assert result.final_output == 'Then not.'
-    assert server.tool_results() == ('Not on a Friday.',)
-    assert os.listdir(tmp_path) == []
-
-
-async def test_edited_command_runs_and_the_model_is_told(tmp_path: Path) -> None:
-    with OpenAIServer([[('run_command', {'command': 'touch x'})], 'Done.']) as server:
-        async with ShellTools(cwd=tmp_path, ask_commands=['touch']) as shell:
-            helper, _, state = await paused(server, shell)
-            (item,) = state.get_interruptions()
-            shell.edit(item, 'touch y; echo made')
-            state.approve(item)
-            await Runner.run(helper, state)
-
-    assert os.listdir(tmp_path) == ['y']
-    assert server.tool_results() == (
-        "[A person changed the command; this ran: 'touch y; echo made']\n[stdout]\nmade\n",
-    )
-
-
-async def test_edited_command_is_judged_again(tmp_path: Path) -> None:
-    (tmp_path / 'kept').touch()
-    with OpenAIServer([[('run_command', {'command': 'touch x'})], 'Done.']) as server:
-        async with ShellTools(
-            cwd=tmp_path, ask_commands=['touch'], denied_commands=['rm']
-        ) as shell:
-            helper, _, state = await paused(server, shell)
-            (item,) = state.get_interruptions()
-            shell.edit(item, 'rm kept')
-            state.approve(item)
-            await Runner.run(helper, state)
-
-    assert "Command 'rm' is denied." in server.tool_results()[0]
-    assert os.listdir(tmp_path) == ['kept']
+    assert before == after
 
 
 async def test_edit_is_for_that_very_call_only(tmp_path: Path) -> None:
@@ -323,25 +281,6 @@ async def test_request_is_there_for_a_call_with_broken_json_too(tmp_path: Path) 
 
     assert (asked['tool'], asked['command']) == ('run_command', '')
     assert server.tool_results()[0].startswith('[Error: invalid arguments for run_command: ')
-
-
-async def test_several_asks_in_one_turn_and_other_calls_run_meanwhile(tmp_path: Path) -> None:
-    calls = [
-        ('run_command', {'command': 'touch a'}, 'c1'),
-        ('run_command', {'command': 'echo meanwhile'}, 'c2'),
-        ('run_command', {'command': 'touch b'}, 'c3'),
-    ]
-    with OpenAIServer([calls, 'Done.']) as server:
-        async with ShellTools(cwd=tmp_path, ask_commands=['touch']) as shell:
-            helper, _, state = await paused(server, shell)
-            first, second = state.get_interruptions()
-            state.approve(first)
-            state.reject(second, rejection_message='No b.')
-            await Runner.run(helper, state)
-
-    assert os.listdir(tmp_path) == ['a']
-    results = server.requests[-1].tool_results
-    assert (results['c2'], results['c3']) == ('[stdout]\nmeanwhile\n', 'No b.')
 
 
 async def test_always_approve_asks_no_more_and_deny_still_wins(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import pickle
 import subprocess
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from anyshell import OptionError, ShellSession
-from anyshell.testing import AdapterContract, OpenAIServer
+from anyshell.testing import AdapterContract, OpenAIServer, Paused, Said
 from pydantic_ai_anyshell import LLM_API_KEY_ENV_PATTERNS, CommandOutput, Shell
 
 NAP = f'sleep 41{os.getpid()}.5'
@@ -58,7 +58,8 @@ def model(base_url: str, kind: Any = OpenAIChatModel) -> Any:
 
 class TestContract(AdapterContract):
     def agent(self, base_url: str, **keywords: Any) -> Agent:
-        return Agent(model(base_url), capabilities=[Shell(**keywords)])
+        shell = Shell(**keywords)
+        return Agent(model(base_url), output_type=[str, DeferredToolRequests], capabilities=[shell])
 
     async def run(self, agent: Agent, prompt: str) -> str:
         return (await agent.run(prompt)).output
@@ -70,6 +71,37 @@ class TestContract(AdapterContract):
         async with agent.run_stream_events(prompt) as events:
             async for event in events:
                 yield event
+
+    async def ask(self, agent: Agent, prompt: str) -> Paused:
+        return paused(agent, await agent.run(prompt))
+
+    async def answer(self, paused_: Paused, said: Sequence[Said]) -> Paused:
+        agent, result = paused_.state
+        answers = {
+            call.tool_call_id: ToolDenied(one.message)
+            if not one.yes
+            else one.command is None or ToolApproved(override_args={'command': one.command})
+            for call, one in zip(result.output.approvals, said, strict=True)
+        }
+        return paused(agent, await resume(agent, result, answers))
+
+
+def paused(agent: Agent, result: Any) -> Paused:
+    """Where a run is; the metadata of a deferred call is what is asked."""
+    if not isinstance(result.output, DeferredToolRequests):
+        return Paused()
+    calls = result.output.approvals
+    return Paused((agent, result), [result.output.metadata[call.tool_call_id] for call in calls])
+
+
+async def resume(agent: Any, result: Any, answers: dict[str, Any]) -> Any:
+    """Go on after a pause, with a history that went through JSON."""
+    history = ModelMessagesTypeAdapter.validate_json(
+        ModelMessagesTypeAdapter.dump_json(result.all_messages())
+    )
+    return await agent.run(
+        message_history=history, deferred_tool_results=DeferredToolResults(approvals=answers)
+    )
 
 
 # -- the wire
@@ -268,107 +300,6 @@ async def test_broken_json_is_explained_and_does_not_end_the_run(tmp_path: Path)
 def asking(base_url: str, cwd: Path, **settings: Any) -> Agent[None, str | DeferredToolRequests]:
     shell = Shell(cwd=cwd, ask_commands=['touch'], **settings)
     return Agent(model(base_url), output_type=[str, DeferredToolRequests], capabilities=[shell])
-
-
-async def resume(agent: Any, result: Any, answers: dict[str, Any]) -> Any:
-    """Go on after a pause, with a history that went through JSON."""
-    history = ModelMessagesTypeAdapter.validate_json(
-        ModelMessagesTypeAdapter.dump_json(result.all_messages())
-    )
-    return await agent.run(
-        message_history=history, deferred_tool_results=DeferredToolResults(approvals=answers)
-    )
-
-
-async def test_ask_pauses_the_run_and_says_why(tmp_path: Path) -> None:
-    with OpenAIServer([[('run_command', {'command': 'touch x'}, 'c1')]]) as server:
-        result = await asking(server.base_url, tmp_path).run('Go.')
-
-    assert isinstance(result.output, DeferredToolRequests)
-    asked = result.output.metadata['c1']
-    assert asked['command'] == 'touch x'
-    assert 'touch' in asked['part']
-    assert asked['rule'] == 'ask_commands'
-    assert 'touch' in asked['reason']
-    assert not (tmp_path / 'x').exists()
-
-
-async def test_approved_command_runs_with_directory_and_jobs_from_before_the_pause(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / 'below').mkdir()
-    turns = [
-        [('run_command', {'command': 'cd below'})],
-        [('start_command', {'command': NAP})],
-        [('run_command', {'command': 'touch x'}, 'c1')],
-        [('check_command', {'command_id': 'j1'})],
-        'Done.',
-    ]
-    with OpenAIServer(turns) as server:
-        agent = asking(server.base_url, tmp_path, persist_cwd=True)
-        paused = await agent.run('Go.')
-        alive = running(NAP)
-        result = await resume(agent, paused, {'c1': True})
-
-    assert alive
-    assert result.output == 'Done.'
-    assert (tmp_path / 'below/x').exists()
-    assert server.tool_results()[-1].startswith('[status: running]')
-    assert not running(NAP)
-
-
-async def test_refusal_reaches_the_model_with_its_message(tmp_path: Path) -> None:
-    with OpenAIServer([[('run_command', {'command': 'touch x'}, 'c1')], 'Then not.']) as server:
-        agent = asking(server.base_url, tmp_path)
-        paused = await agent.run('Go.')
-        result = await resume(agent, paused, {'c1': ToolDenied('Not on a Friday.')})
-
-    assert result.output == 'Then not.'
-    assert server.tool_results() == ('Not on a Friday.',)
-    assert not (tmp_path / 'x').exists()
-
-
-async def test_edited_command_runs_and_the_model_is_told(tmp_path: Path) -> None:
-    with OpenAIServer([[('run_command', {'command': 'touch x'}, 'c1')], 'Done.']) as server:
-        agent = asking(server.base_url, tmp_path)
-        paused = await agent.run('Go.')
-        await resume(
-            agent, paused, {'c1': ToolApproved(override_args={'command': 'touch y; echo made'})}
-        )
-
-    assert os.listdir(tmp_path) == ['y']
-    assert server.tool_results() == (
-        "[A person changed the command; this ran: 'touch y; echo made']\n[stdout]\nmade\n",
-    )
-
-
-async def test_edited_command_is_judged_again(tmp_path: Path) -> None:
-    (tmp_path / 'kept').touch()
-    with OpenAIServer([[('run_command', {'command': 'touch x'}, 'c1')], 'Done.']) as server:
-        agent = asking(server.base_url, tmp_path, denied_commands=['rm'])
-        paused = await agent.run('Go.')
-        await resume(agent, paused, {'c1': ToolApproved(override_args={'command': 'rm kept'})})
-
-    assert "Command 'rm' is denied." in server.tool_results()[0]
-    assert (tmp_path / 'kept').exists()
-
-
-async def test_several_asks_in_one_turn_and_other_calls_run_meanwhile(tmp_path: Path) -> None:
-    calls = [
-        ('run_command', {'command': 'touch a'}, 'c1'),
-        ('run_command', {'command': 'echo meanwhile'}, 'c2'),
-        ('run_command', {'command': 'touch b'}, 'c3'),
-    ]
-    with OpenAIServer([calls, 'Done.']) as server:
-        agent = asking(server.base_url, tmp_path)
-        paused = await agent.run('Go.')
-        asked = set(paused.output.metadata)
-        await resume(agent, paused, {'c1': True, 'c3': ToolDenied('No b.')})
-
-    assert asked == {'c1', 'c3'}
-    assert os.listdir(tmp_path) == ['a']
-    results = server.requests[-1].tool_results
-    assert (results['c2'], results['c3']) == ('[stdout]\nmeanwhile\n', 'No b.')
 
 
 async def test_always_approve_is_a_handler_and_deny_still_wins(tmp_path: Path) -> None:

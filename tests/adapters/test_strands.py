@@ -5,7 +5,7 @@ import copy
 import os
 import pickle
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from pathlib import Path
@@ -23,7 +23,7 @@ from strands.models.openai_responses import OpenAIResponsesModel
 from strands.session.file_session_manager import FileSessionManager
 
 from anyshell import LocalSandbox, ShellOptions, ShellSession
-from anyshell.testing import AdapterContract, Failure, OpenAIServer
+from anyshell.testing import AdapterContract, Failure, OpenAIServer, Paused, Said
 from strands_anyshell import ShellPlugin
 
 NAP = f'sleep 43{os.getpid()}.5'
@@ -89,6 +89,27 @@ class TestContract(AdapterContract):
         async with aclosing(agent().stream_async(prompt)) as events:
             async for event in events:
                 yield event
+
+    async def ask(self, agent: Any, prompt: str) -> Paused:
+        one = agent()
+        return self._paused(one, await one.invoke_async(prompt))
+
+    async def answer(self, paused: Paused, said: Sequence[Said]) -> Paused:
+        one, questions = paused.state
+        answers = [
+            answer_to(
+                question,
+                {'approved': what.yes, 'message': what.message, 'command': what.command},
+            )
+            for question, what in zip(questions, said, strict=True)
+        ]
+        return self._paused(one, await one.invoke_async(answers))
+
+    def _paused(self, agent: Agent, result: Any) -> Paused:
+        questions = result.interrupts or ()
+        assert (result.stop_reason == 'interrupt') is bool(questions)
+        assert {question.name for question in questions} <= {'anyshell'}
+        return Paused((agent, questions), [question.reason for question in questions])
 
 
 # -- OpenAI's two APIs; all ways to run
@@ -251,40 +272,6 @@ def asking(server: OpenAIServer, cwd: Path, **settings: Any) -> Agent:
 
 def answer_to(question: Any, response: Any) -> Any:
     return {'interruptResponse': {'interruptId': question.id, 'response': response}}
-
-
-async def test_pause_keeps_directory_and_jobs_and_says_what_is_asked(tmp_path: Path) -> None:
-    script = [
-        [run('mkdir below; cd below')],
-        [start()],
-        [run('touch it')],
-        [run('ls; pwd')],
-        [('check_command', {'command_id': 'j1'})],
-        'Done.',
-    ]
-    with OpenAIServer(script) as server:
-        agent = asking(server, tmp_path)
-        paused = await agent.invoke_async('Go.')
-        assert running(NAP)
-        assert files(tmp_path / 'below') == []
-        (question,) = paused.interrupts or ()
-        await agent.invoke_async([answer_to(question, response=True)])
-
-    assert paused.stop_reason == 'interrupt'
-    assert question.name == 'anyshell'
-    assert question.reason == {
-        'tool': 'run_command',
-        'arguments': {'command': 'touch it'},
-        'command': 'touch it',
-        'part': question.reason['part'],
-        'reason': question.reason['reason'],
-        'rule': 'ask_commands',
-    }
-    assert 'touch' in question.reason['reason']
-    *_, touched, listed, job = server.tool_results()
-    assert touched == '(no output)'
-    assert listed == f'[stdout]\nit\n{tmp_path}/below\n'
-    assert job == '[status: running]\n(no output yet)'
 
 
 @pytest.mark.parametrize(

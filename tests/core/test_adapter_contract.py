@@ -5,15 +5,15 @@ import contextlib
 import json
 import urllib.error
 import urllib.request
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from anyshell import CommandDenied, ShellOptions, ShellSession
-from anyshell.testing import AdapterContract, adapter_contract
+from anyshell import ApprovalRequired, CommandDenied, ShellOptions, ShellSession
+from anyshell.testing import AdapterContract, Paused, Said, adapter_contract
 
 
 def urlopen(request: urllib.request.Request) -> Any:
@@ -43,7 +43,11 @@ class SmallestAgent:
     ) -> None:
         self.url = f'{base_url}/chat/completions'
         self.handed_in = session
+        self.person: Callable[[list[Any]], Awaitable[Sequence[Said]]] = self.nobody
         self.settings = ShellOptions(**options), sandbox, policy
+
+    async def nobody(self, requests: list[Any]) -> Sequence[Said]:
+        return [Said(yes=False, message='Nobody is here.') for _ in requests]
 
     def made(self) -> ShellSession:
         options, sandbox, policy = self.settings
@@ -70,10 +74,28 @@ class SmallestAgent:
                 if not calls:
                     return
                 messages.append({'role': 'assistant', 'tool_calls': calls})
-                texts = [asyncio.create_task(self.call(tools, call)) for call in calls]
+                texts = await self.results(tools, calls)
                 for call, text in zip(calls, texts, strict=True):
-                    answer = {'role': 'tool', 'tool_call_id': call['id'], 'content': await text}
+                    answer = {'role': 'tool', 'tool_call_id': call['id'], 'content': text}
                     messages.append(answer)
+
+    async def results(self, tools: Any, calls: list[dict[str, Any]]) -> list[str]:
+        """Call the tools; when all that need no answer have run, a person is asked about the others at once."""
+        found = await asyncio.gather(*(self.call(tools, call) for call in calls))
+        asked = {n: ask for n, ask in enumerate(found) if isinstance(ask, dict)}
+        said = await self.person(list(asked.values())) if asked else []
+        for (n, request), one in zip(asked.items(), said, strict=True):
+            if not one.yes:
+                found[n] = one.message
+                continue
+            command = one.command or request['command']
+            try:
+                reply = await tools[request['tool']].call({'command': command}, approved=True)
+                changed = one.command is not None
+                found[n] = ApprovalRequired.edited(command, reply.text) if changed else reply.text
+            except CommandDenied as denied:
+                found[n] = str(denied)
+        return found
 
     async def ask(self, messages: Any, tools: dict[str, Any]) -> AsyncGenerator[dict[str, Any]]:
         functions = [
@@ -100,14 +122,15 @@ class SmallestAgent:
                 if line.startswith(b'data: {'):
                     yield json.loads(line[6:])['choices'][0]['delta']
 
-    async def call(self, tools: Any, call: dict[str, Any]) -> str:
-        function = call['function']
+    async def call(self, tools: Any, call: dict[str, Any]) -> Any:
+        """The text for the model, or what a person is to be asked."""
+        name, arguments = call['function']['name'], json.loads(call['function']['arguments'])
         try:
-            reply = await tools[function['name']].call(
-                json.loads(function['arguments']), call_id=call['id']
-            )
+            reply = await tools[name].call(arguments, call_id=call['id'])
         except CommandDenied as denied:
             return str(denied)
+        except ApprovalRequired as ask:
+            return ask.request(name, arguments)
         return reply.text
 
 
@@ -122,6 +145,27 @@ class TestSmallestAgent(AdapterContract):
         async with contextlib.aclosing(agent.events(prompt)) as events:
             async for event in events:
                 yield event
+
+    async def ask(self, agent: SmallestAgent, prompt: str) -> Paused:
+        return await self._go(agent, asyncio.create_task(self.run(agent, prompt)))
+
+    async def answer(self, paused: Paused, said: Sequence[Said]) -> Paused:
+        agent, running, answered = paused.state
+        going = self._go(agent, running)
+        answered.set_result(said)
+        return await going
+
+    async def _go(self, agent: SmallestAgent, running: asyncio.Task[str]) -> Paused:
+        loop = asyncio.get_running_loop()
+        asked, answered = loop.create_future(), loop.create_future()
+
+        async def person(requests: list[Any]) -> Sequence[Said]:
+            asked.set_result(requests)
+            return await answered
+
+        agent.person = person
+        await asyncio.wait({running, asked}, return_when=asyncio.FIRST_COMPLETED)
+        return Paused((agent, running, answered), asked.result()) if asked.done() else Paused()
 
 
 class Leaky(SmallestAgent):
@@ -182,6 +226,40 @@ class GivingUp(SmallestAgent):
         return text
 
 
+class Untold(SmallestAgent):
+    """Does not say that a person has changed the command."""
+
+    async def results(self, tools: Any, calls: list[dict[str, Any]]) -> list[str]:
+        found = await super().results(tools, calls)
+        return [text.partition(']\n')[2] if 'changed' in text else text for text in found]
+
+
+class Trusting(SmallestAgent):
+    """Takes one approval for all that come."""
+
+    approved = False
+
+    async def results(self, tools: Any, calls: list[dict[str, Any]]) -> list[str]:
+        if self.approved:
+            self.person = self.everybody
+        found = await super().results(tools, calls)
+        self.approved = True
+        return found
+
+    async def everybody(self, requests: list[Any]) -> Sequence[Said]:
+        return [Said(yes=True) for _ in requests]
+
+
+class Repeating(SmallestAgent):
+    """Calls all tools of a turn again after a pause."""
+
+    async def results(self, tools: Any, calls: list[dict[str, Any]]) -> list[str]:
+        found = await super().results(tools, calls)
+        for call in calls:
+            await self.call(tools, call)
+        return found
+
+
 @pytest.mark.parametrize(
     ('broken', 'rule'),
     [
@@ -195,6 +273,9 @@ class GivingUp(SmallestAgent):
         (Renaming, 'test_tools_are_those_of_core'),
         (Stripping, 'test_texts_are_those_of_core'),
         (GivingUp, 'test_ten_denials_in_a_row_do_not_end_the_run'),
+        (Untold, 'test_command_that_a_person_changed_runs_and_the_model_is_told'),
+        (Trusting, 'test_approval_is_for_one_call'),
+        (Repeating, 'test_several_questions_of_one_turn_are_answered_one_by_one'),
     ],
 )
 def test_broken_adapter_is_caught(broken: type[SmallestAgent], rule: str, monkeypatch: Any) -> None:

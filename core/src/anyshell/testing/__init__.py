@@ -5,7 +5,7 @@ Nothing here is imported by anyshell itself.
 
 from typing import TYPE_CHECKING
 
-from anyshell.testing.adapter_contract import AdapterContract
+from anyshell.testing.adapter_contract import AdapterContract, Paused, Said
 from anyshell.testing.fake import FakeSandbox
 from anyshell.testing.openai_server import Exchange, Failure, Hang, OpenAIServer
 from anyshell.testing.openai_wire import ModelRequest, ModelTurn, ToolCall
@@ -22,6 +22,8 @@ __all__ = [
     'ModelRequest',
     'ModelTurn',
     'OpenAIServer',
+    'Paused',
+    'Said',
     'SandboxContract',
     'ToolCall',
 ]

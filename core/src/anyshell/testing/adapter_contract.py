@@ -12,6 +12,12 @@
             async for event in agent.stream(prompt):
                 yield event
 
+        async def ask(self, agent, prompt):
+            return paused(await agent.run(prompt))             # a `Paused`: what the framework needs, what is asked
+
+        async def answer(self, paused, said):
+            return paused(await paused.state.resume(said))
+
 A rule says what the model does, as a script for `OpenAIServer`, and looks at what it got to read, over real HTTP and
 with the framework's own client. What is expected is what core says to the same calls. After each rule nothing may be
 left of it, neither a process nor a file.
@@ -37,11 +43,11 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
-from anyshell.errors import CommandDenied, OptionError
+from anyshell.errors import ApprovalRequired, CommandDenied, OptionError
 from anyshell.options import ShellOptions
 from anyshell.policy import Policy
 from anyshell.sandbox import LocalSandbox
@@ -51,6 +57,9 @@ from anyshell.testing.openai_wire import ModelRequest
 
 T = TypeVar('T')
 Call: TypeAlias = tuple[str, Mapping[str, object]]
+
+ASKED = ('mkdir',)
+"""What has to be approved in the rules about that."""
 
 LIMIT_SECONDS = 45
 """A guard against hanging; no statement about speed."""
@@ -77,8 +86,39 @@ with OpenAIServer([[('run_command', {'command': command})], 'Done.']) as server,
 _numbers = itertools.count(1)
 
 
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """A run that waits for a person, or has ended.
+
+    Attributes:
+        state: What `answer` needs to go on. Where the framework can keep it, it went through JSON.
+        requests: What is asked, each as `ApprovalRequired.request` says it; empty when the run has ended.
+    """
+
+    state: Any = None
+    requests: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a person answers to one request.
+
+    Attributes:
+        yes: Whether the command may run.
+        message: Why not, for the model.
+        command: What is to run instead; `None` for the model's own.
+    """
+
+    yes: bool
+    message: str = ''
+    command: str | None = None
+
+
+YES = Said(yes=True)
+
+
 class AdapterContract(ABC):
-    """The rules. Give `agent`, `run` and `stream`; override `run_sync` where the framework has a synchronous way.
+    """The rules. Give `agent`, `run`, `stream`, `ask` and `answer`; override `run_sync` where the framework has a synchronous way.
 
     Attributes:
         workdir: An empty directory of the rule; commands start in it.
@@ -110,6 +150,14 @@ class AdapterContract(ABC):
 
         It is closed early by `aclose()`; do then what the framework tells its users to do.
         """
+
+    @abstractmethod
+    async def ask(self, agent: Any, prompt: str) -> Paused:
+        """Run the agent once, until it waits for a person or to its end. It was made with `ask_commands`."""
+
+    @abstractmethod
+    async def answer(self, paused: Paused, said: Sequence[Said]) -> Paused:
+        """Go on with answers to all requests, in their order, until the run waits again or to its end."""
 
     def run_sync(self, agent: Any, prompt: str) -> str:
         """Run the agent from code without a loop, as the framework's users do that."""
@@ -310,6 +358,108 @@ class AdapterContract(ABC):
         denied, ran = server.tool_results()
         assert "'ls' is denied" in denied
         assert ran == '[stdout]\nran\n'
+
+    # -- rules: a person is asked, about `mkdir`
+
+    def test_person_sees_what_is_asked_and_nothing_has_run(self) -> None:
+        """The same plain data in every framework."""
+        arguments = {'command': 'ls; mkdir it'}
+        verdict = Policy.from_lists(ask_commands=ASKED).check(arguments['command'])
+        expected = ApprovalRequired(verdict).request('run_command', arguments)
+
+        server, asked = self.converse(
+            [[('run_command', arguments)], 'Done.'], [YES], meanwhile=lambda: self.files() == []
+        )
+
+        ((request,),) = asked
+        assert {name: request[name] for name in expected} == expected
+        assert self.files() == ['it']
+        assert server.tool_results() == ('(no output)',)
+
+    def test_approved_command_finds_the_directory_and_the_jobs_from_before_the_pause(self) -> None:
+        """A pause is no end; the end is one."""
+        Path(self.workdir, 'below').mkdir()
+        turns = [
+            [run('cd below')],
+            [self.work()],
+            [self.wait()],
+            [run('mkdir it')],
+            [run('ls')],
+            [check('j1')],
+            'Done.',
+        ]
+
+        server, _ = self.converse(
+            turns, [YES], persist_cwd=True, meanwhile=lambda: not self.gone(within=0)
+        )
+
+        assert server.tool_results()[-3:] == (
+            '(no output)',
+            '[stdout]\nheard\nit\n',
+            '[status: running]\n[stdout]\nworking\n',
+        )
+        assert self.gone()
+
+    def test_refusal_reaches_the_model_with_its_message(self) -> None:
+        """And the command does not run."""
+        server, _ = self.converse(
+            [[run('mkdir it')], 'Then not.'], [Said(yes=False, message='Not on a Friday.')]
+        )
+
+        (text,) = server.tool_results()
+        assert 'Not on a Friday.' in text
+        assert self.files() == []
+
+    def test_command_that_a_person_changed_runs_and_the_model_is_told(self) -> None:
+        """In place of its own."""
+        changed = 'mkdir other; echo made'
+
+        server, _ = self.converse([[run('mkdir it')], 'Done.'], [Said(yes=True, command=changed)])
+
+        assert server.tool_results() == (ApprovalRequired.edited(changed, '[stdout]\nmade\n'),)
+        assert self.files() == ['other']
+
+    def test_command_that_a_person_changed_is_judged_again(self) -> None:
+        """Deny beats an approval."""
+        Path(self.workdir, 'kept').touch()
+
+        server, _ = self.converse(
+            [[run('mkdir it')], 'Done.'],
+            [Said(yes=True, command='rm kept')],
+            denied_commands=['rm'],
+        )
+
+        (text,) = server.tool_results()
+        assert "Command 'rm' is denied." in text
+        assert self.files() == ['kept']
+
+    def test_several_questions_of_one_turn_are_answered_one_by_one(self) -> None:
+        """What needs no answer runs once, whatever the framework does again after the pause."""
+        calls = [run('mkdir a'), run('echo ran >> free'), run('mkdir b')]
+
+        server, asked = self.converse(
+            [calls, 'Done.'], {'mkdir a': YES, 'mkdir b': Said(yes=False, message='No b.')}
+        )
+
+        assert {request['command'] for request in asked[0]} == {'mkdir a', 'mkdir b'}
+        assert len(server.tool_results()) == 3
+        assert any('No b.' in text for text in server.tool_results())
+        assert self.files() == ['a', 'free']
+        assert Path(self.workdir, 'free').read_text() == 'ran\n'
+
+    def test_approval_is_for_one_call(self) -> None:
+        """The same command asks again."""
+        server, asked = self.converse(
+            [[run('mkdir it')], [run('mkdir it')], 'Done.'],
+            [YES],
+            [Said(yes=False, message='Once.')],
+        )
+
+        assert [request['command'] for requests in asked for request in requests] == [
+            'mkdir it',
+            'mkdir it',
+        ]
+        assert 'Once.' in server.tool_results()[1]
 
     # -- rules: jobs, loops and threads
 
@@ -573,6 +723,49 @@ class AdapterContract(ABC):
             else:
                 bounded(self.run(agent, 'Go.'))
         return server
+
+    def converse(
+        self,
+        script: Script,
+        *answers: Sequence[Said] | Mapping[str, Said],
+        meanwhile: Callable[[], bool] = lambda: True,
+        **keywords: Any,
+    ) -> tuple[OpenAIServer, list[Sequence[Mapping[str, Any]]]]:
+        """Run a new agent that has to ask about `mkdir`, with a person who answers, to the end.
+
+        Args:
+            script: What the model does.
+            answers: What the person says at each pause; by the command where the order of the requests is not known.
+            meanwhile: What has to be so while the run waits.
+            keywords: For the shell.
+
+        Returns:
+            The server, and what was asked at each pause.
+        """
+        asked: list[Sequence[Mapping[str, Any]]] = []
+        with OpenAIServer(script) as server:
+            agent = self.agent(server.base_url, cwd=self.workdir, ask_commands=ASKED, **keywords)
+
+            async def go_on() -> None:
+                paused = await self.ask(agent, 'Go.')
+                for said in answers:
+                    assert paused.requests, 'the run does not wait for a person'
+                    asked.append(paused.requests)
+                    assert await asyncio.to_thread(meanwhile)
+                    one_by_one = (
+                        [said[request['command']] for request in paused.requests]
+                        if isinstance(said, Mapping)
+                        else said
+                    )
+                    paused = await self.answer(paused, one_by_one)
+                assert not paused.requests
+
+            bounded(go_on())
+        return server, asked
+
+    def files(self) -> list[str]:
+        """The names of what is in the rule's directory."""
+        return sorted(os.listdir(self.workdir))
 
     def _in_thread(self, agent: Any) -> None:
         # Some frameworks make a loop for a thread that has none, and leave it open: a warning later on.
