@@ -67,6 +67,15 @@ def test_session_that_is_handed_in_serves_all_runs_and_stays_open() -> None:
         assert sessions.end('a') is None
 
 
+def test_session_is_a_session() -> None:
+    with pytest.raises(OptionError) as caught:
+        Sessions({}, session='mine')  # type: ignore[arg-type] - that is the mistake
+
+    assert str(caught.value) == (
+        "session='mine' is not allowed: it must be None or a ShellSession that is open"
+    )
+
+
 async def test_closing_closes_what_runs_what_waits_and_what_comes() -> None:
     sessions = Sessions({})
     running, waiting = sessions.of('a'), sessions.of('b', thread='t')
