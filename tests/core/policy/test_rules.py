@@ -108,7 +108,7 @@ ROWS = [
     *((DEFAULT, line, DENY, 'unresolved') for line in (
         '$x', '"$x" ls', '$(ls)', '`ls`', 'l?', './l*', '"$x"y', '$x/ls/$y', '$x$y/ls', '$(pwd)/ls', 'ls\u200b', 'l\u00ads', '\u202els', 'ls\u00a0', 'ls\u3164', '${x:-ls}', '"$@"', '"${a[@]}"', 'coproc $x', "v='ls x '; $v/y", 'IFS=/; $v/ls',
     )),
-    *((DEFAULT, line, ALLOW, None) for line in ('"$x/ls"', '"$x"/ls', '$x/ls', 'V=.venv; $V/bin/python', 'V=$(pwd)/.venv; $V/bin/python', '"$(pwd)/ls"', '~/bin/ls', '{ls,-la}', 'ｒｍ x', 'café', "'l s'", '"l*"', 'l\\?')),
+    *((DEFAULT, line, ALLOW, None) for line in ('"$x/ls"', '"$x"/ls', '$x/ls', 'read x; v=1; $v/ls', 'V=.venv; $V/bin/python', 'V=$(pwd)/.venv; $V/bin/python', '"$(pwd)/ls"', '~/bin/ls', '{ls,-la}', 'ｒｍ x', 'café', "'l s'", '"l*"', 'l\\?')),
     # Operators
     *(({'denied_operators': (operator,)}, line, DENY, 'denied_operators') for operator, line in (
         ('>', 'ls >f'), ('>', 'ls 2>&1'), ('>', 'ls <>f'), ('>', 'tee >(ls)'), ('>', '[ 3 > 2 ]'), ('>', 'eval "ls >f"'), ('>', '{fd}>f ls'), ('>>', 'ls &>>f'), ('|', 'ls |& wc'), ('<', 'ls <>f'), ('<<', 'cat <<-E\nE'),

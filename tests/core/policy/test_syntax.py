@@ -69,6 +69,7 @@ ROWS = [
     ('function f ( ) { rm x; }', {'rm'}),
     ('function f (\\\n) { rm x; }', {'rm'}),
     ('for x; do rm x; done', {'rm'}),
+    ('for x in a\ndo rm x; done', {'rm'}),
     ('case x in (a) rm x;; esac', {'rm'}),
     ('coproc { rm x; }', {'rm'}),
     ('coproc A=1 rm x', {'rm'}),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 from anyshell.policy.words import Part, Substitution, Word, ansi_c, arithmetic_names, plain_word
 
@@ -1846,16 +1846,15 @@ class Reader:
                     if not self.bash and self._char(self.at + 1) == '>':
                         raise self.fail(f'`&>` {_BASH_ONLY}')
                     break
-            word = self._word(
-                first=not words and not strict,
-                assigning=assigning,
-                mode='' if words or not strict else 'strict',
+            mode = '' if words or not strict else 'strict'
+            # One begins here: all that could stand in its place was looked for.
+            word = cast(
+                'Word | Assignment',
+                self._word(first=not words and not strict, assigning=assigning, mode=mode),
             )
             if isinstance(word, Assignment):
                 assignments.append(word)
                 continue
-            if word is None:
-                raise self.fail(f'`{char}` does not belong here')
             if self._is_descriptor(word) and self._starts_redirect():
                 self._redirect(word.literal, begin, redirects)
                 assigning = False
