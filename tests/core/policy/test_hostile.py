@@ -245,6 +245,16 @@ def test_many_braces_are_expanded_up_to_a_limit() -> None:
     assert _calls('bash', 'echo ' + '{1..4000} ' * 1000) < 3_000_000
 
 
+def test_many_functions_with_many_texts_to_read_are_walked_up_to_a_limit() -> None:
+    functions = ''.join(f'f{number}(){{ f{number + 1}; }};' for number in range(4000))
+    start = time.process_time()
+
+    verdict = POLICIES['bash'].check(functions + 'f0 <<< x;' * 8000)
+
+    assert time.process_time() - start < 2
+    assert verdict.rule == 'unresolved'
+
+
 def test_a_caller_deep_in_its_stack_gets_a_verdict() -> None:
     def deeper(levels: int) -> Decision:
         return (

@@ -80,6 +80,7 @@ RUNS = (
     "fish -c '@'", "fish -c'@'", "fish -ic '@'", "fish -o f --command '@' a", 'fd -x=@', "fish --command='@'", "fish --command '@'", "fish -C '@' s", "fish --init-command='@' -c ls",
     "bash --rcfile f -c '@'", "bash --init-file f -c '@'", "bash -c -- '@'", "bash -c -e '@'", "dash -c '@'", "ksh -c '@'", "zsh -c '@'", "/bin/sh -c '@'", "bash <<< '@'", "bash -s a <<< '@'",
     "bash - <<< '@'", "bash /dev/stdin <<< '@'", "bash /proc/self/fd/0 <<< '@'", ". /dev/stdin <<< '@'", "source /dev/fd/0 <<< '@'", "sh <<'E'\n@\nE", "sh -s <<E\n@\nE", "exec bash <<< '@'",
+    "f() { bash; }; f <<< 'ls y'; f <<< '@'", "alias z=bash; z <<< 'ls y'; z <<< '@'",
     "{ bash; } <<< '@'", "f() { bash; }; f <<< '@'", "env bash <<< '@'", "sudo -s <<< '@'", "at now <<< '@'", 'sh -c "sh -c \'@\'"', "sh -c 'eval \"@\"'",
     "bash-static -c '@'", "osh -c '@'", "brush -c '@'", "pdksh -c '@'", "oksh -c '@'", "loksh -c '@'",
     # Project runners
@@ -92,6 +93,7 @@ RUNS = (
 
 # Refused, whatever the rest of the line: the command is not known before it runs.
 UNRESOLVED = (
+    'alias z=bash; z; ls | z', 'f() { bash; }; f; ls | f',
     'trap $x', 'hash -Z ls', 'complete -Z ls', 'mapfile -Z a', 'printf "$f" \'a[$(ls)]\'', 'bash -o $x ls', 'bash -c ls$x', 'fish --no-such ls', 'xargs source', 'parallel --no-such ls', 'su --no-such ls', 'su bob $x', 'script --no-such f', 'tmux attach \\; "$x"', 'tmux neww -Z ls', 'screen -Z ls', 'start-stop-daemon --no-such -x ls', 'rr -x record ls',
     'coresched -Z ls', 'entr -Z ls', 'hyperfine --no-such ls', 'lxc exec c$x ls', 'timeout -- $x ls', 'timeout "-n$x" 5 ls', 'f() { ls; }; if ls; then f() { bash; }; fi; ls | f',
     # What is only an option's beginning may be any option

@@ -157,8 +157,9 @@ class Search:
         self.integers = False
         # The commands in `functions`, by identity: to compare each with all others would take too long.
         self._defined: set[int] = set()
-        self._calling: set[tuple[str, bool]] = set()
-        self._read: set[tuple[str, Shell]] = set()
+        # What was walked for what it reads: the bodies of functions, and the text of aliases.
+        self._entered: set[tuple[str, Input]] = set()
+        self._read: set[tuple[str, Shell, Input]] = set()
         # What was found for plain commands, by their text; and for those that run others, by all that it depends on.
         self._plain: dict[str, tuple[str, str | None, tuple[Word, ...]] | None] = {}
         self._programs: dict[
@@ -699,11 +700,18 @@ class Search:
         known = self.functions.get(name)
         if known is None or situation.stdin in ('empty', 'file') or not situation.functions:
             return
-        key = (name, situation.stdin == 'unknown')
-        if key in self._calling:
+        key = (name, situation.stdin)
+        if key in self._entered:
             return
-        self._calling.add(key)
+        self._entered.add(key)
         for function in known[1]:
+            if isinstance(situation.stdin, Word):
+                # Each text is another input, so that all of them for all functions could be too many.
+                self._nested += function.span[1] - function.span[0]
+            if self._nested > _MAX_CODE:
+                reason = 'It gives too many functions something to read. Write the commands of the function themselves.'
+                self.unresolve('code', reason, situation, name, function.span)
+                return
             for body in function.bodies:
                 self.commands(body, situation._replace(certain=False, depth=situation.depth + 1))
 
@@ -727,9 +735,10 @@ class Search:
             return
         value, _ = self.aliases[name]
         code = ' '.join((value.code, *(word.raw for word in words[1:])))
-        if (code, situation.shell) in self._read:
+        key = (code, situation.shell, situation.stdin)
+        if key in self._read:
             return
-        self._read.add((code, situation.shell))
+        self._read.add(key)
         self.aliased.add(name)
         self.code(static(code, span, value.raw), situation, by='alias')
         self.aliased.discard(name)
