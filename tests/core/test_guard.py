@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from anyshell import ApprovalRequired, CommandDenied, Decision, Policy, judge_call
+from anyshell import ApprovalRequired, CommandDenied, Decision, Guard, Policy, judge_call
 
 POLICY = Policy.from_lists(denied_commands=['rm'], ask_commands=['touch'])
 
@@ -54,3 +54,24 @@ def test_nobody_to_ask_is_a_denial() -> None:
 def test_argument_has_another_name() -> None:
     with pytest.raises(CommandDenied):
         judge_call(POLICY, {'script': 'rm x'}, names=['script'])
+
+
+def test_guard_is_about_the_tools_that_it_names() -> None:
+    guard = Guard(POLICY, tools=['shell'])
+
+    with pytest.raises(CommandDenied):
+        guard.judge('shell', {'command': 'rm x'})
+    assert guard.judge('other', {'command': 'rm x'}).decision is Decision.ALLOW
+
+
+def test_guard_inherits_before_the_class_of_a_framework() -> None:
+    class Theirs:
+        made = False
+
+        def __init__(self) -> None:
+            self.made = True
+
+    class Ours(Guard, Theirs):
+        pass
+
+    assert Ours(POLICY).made

@@ -18,7 +18,7 @@ from anyshell.errors import (
     UnknownCommandID,
     WorkingDirectoryGone,
 )
-from anyshell.guard import COMMAND_ARGUMENTS, judge_call
+from anyshell.guard import COMMAND_ARGUMENTS, Guard, judge_call
 from anyshell.interrupt import interruptible
 from anyshell.options import ShellKeywords, ShellOptions
 from anyshell.policy import Decision, Policy, Verdict
@@ -58,6 +58,7 @@ __all__ = [
     'DockerSandbox',
     'ExecutionResult',
     'FileInfo',
+    'Guard',
     'InvalidCommand',
     'JobsRefused',
     'LocalSandbox',

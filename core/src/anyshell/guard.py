@@ -10,7 +10,7 @@ from anyshell.errors import ApprovalRequired, CommandDenied
 from anyshell.policy import Decision, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from anyshell.policy import Policy
 
@@ -51,6 +51,49 @@ def judge_call(
     if verdict.decision is Decision.DENY:
         raise CommandDenied(verdict)
     return verdict
+
+
+class Guard:
+    """What is the same in every framework's object over shell tools that are not ours; an adapter's class inherits it first.
+
+    Args:
+        policy: What judges.
+        tools: The names of the tools that it is about; `None` for every tool that has one of `arguments`.
+        arguments: The names of the arguments that hold a command.
+        on_ask: 'deny' denies a call that has to be approved, where nobody is there to ask.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        tools: Collection[str] | None = None,
+        arguments: Sequence[str] = COMMAND_ARGUMENTS,
+        on_ask: Literal['ask', 'deny'] = 'ask',
+    ) -> None:
+        super().__init__()  # the framework's
+        self.policy = policy
+        self.about = tools  # not `tools`: of some frameworks' objects these are the tools that they bring along
+        self.arguments = arguments
+        self.on_ask: Literal['ask', 'deny'] = on_ask
+
+    def judge(self, tool: str, arguments: Mapping[str, Any], *, approved: bool = False) -> Verdict:
+        """Judge a call, as `judge_call` does; a tool that this is not about may do anything.
+
+        Args:
+            tool: The tool's name.
+            arguments: The arguments of the call.
+            approved: Whether a person has approved the call.
+
+        Raises:
+            CommandDenied: If the policy denies a command, also after an approval.
+            ApprovalRequired: If it asks about one, and the call is not approved.
+        """
+        if self.about is not None and tool not in self.about:
+            return Verdict(Decision.ALLOW)
+        return judge_call(
+            self.policy, arguments, names=self.arguments, on_ask=self.on_ask, approved=approved
+        )
 
 
 def _commands(arguments: Mapping[str, Any], names: Iterable[str]) -> list[str]:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from functools import partial
-from typing import Any, Literal, TypeAlias
+from collections.abc import Awaitable, Callable
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 from langchain.agents.middleware import AgentMiddleware, ToolCallRequest
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException
 from langgraph.types import Command
 
-from anyshell import COMMAND_ARGUMENTS, ApprovalRequired, CommandDenied, Policy, judge_call
+from anyshell import ApprovalRequired, CommandDenied, Guard
 from langchain_anyshell.approvals import Reviewed, ask_person
 
 Result: TypeAlias = 'ToolMessage | Command[Any]'
 Word: TypeAlias = Callable[[Result], Result]
 
 
-class ShellPolicy(AgentMiddleware):
+class ShellPolicy(Guard, AgentMiddleware):
     """Judges the commands of other shell tools: of deepagents, of `ShellToolMiddleware`, of an MCP server, of your own.
 
         create_agent(model, tools, middleware=[ShellPolicy(Policy.from_lists(denied_commands=['rm']))])
@@ -32,20 +32,9 @@ class ShellPolicy(AgentMiddleware):
         on_ask: 'deny' denies a call that has to be approved, where nobody is there to ask.
     """
 
-    def __init__(
-        self,
-        policy: Policy,
-        *,
-        tools: Collection[str] | None = None,
-        arguments: Sequence[str] = COMMAND_ARGUMENTS,
-        on_ask: Literal['ask', 'deny'] = 'ask',
-    ) -> None:
-        super().__init__()
-        self.policy = policy
-        self.about = tools  # `tools` are those that a middleware brings along
-        self.arguments = arguments
-        self.on_ask: Literal['ask', 'deny'] = on_ask
-        self._reviewed = Reviewed()
+    @cached_property
+    def _reviewed(self) -> Reviewed:
+        return Reviewed()
 
     def needs_approval(self, request: ToolCallRequest) -> bool:
         """Whether a person has to approve a call: the `when` of LangChain's `HumanInTheLoopMiddleware`.
@@ -53,7 +42,7 @@ class ShellPolicy(AgentMiddleware):
         What this has sent to that middleware is not asked about a second time.
         """
         try:
-            self._judge(request, approved=False)
+            self.judge(request.tool_call['name'], request.tool_call['args'])
         except ApprovalRequired:
             self._reviewed.add(request)
             return True
@@ -85,28 +74,18 @@ class ShellPolicy(AgentMiddleware):
         try:
             try:
                 reviewed = self._reviewed.take(call['id'], config)
-                self._judge(request, approved=reviewed)
+                self.judge(call['name'], call['args'], approved=reviewed)
             except ApprovalRequired as ask:
                 edited = ask_person(call['name'], call['args'], ask)
                 if edited == call['args']:
                     return request, _as_it_is
                 changed = request.override(tool_call={**call, 'args': edited})
-                self._judge(changed, approved=True)
+                self.judge(call['name'], edited, approved=True)
                 command = next((edited[name] for name in self.arguments if name in edited), edited)
                 return changed, partial(_told, command)
         except CommandDenied as denied:
             raise ToolException(str(denied)) from denied
         return request, _as_it_is
-
-    def _judge(self, request: ToolCallRequest, *, approved: bool) -> None:
-        if self.about is None or request.tool_call['name'] in self.about:
-            judge_call(
-                self.policy,
-                request.tool_call['args'],
-                names=self.arguments,
-                on_ask=self.on_ask,
-                approved=approved,
-            )
 
 
 def _as_it_is(result: Result) -> Result:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from strands.hooks import BeforeToolCallEvent
 from strands.interventions import Deny, InterventionHandler, OnError, Proceed, Transform
 
-from anyshell import COMMAND_ARGUMENTS, ApprovalRequired, CommandDenied, Policy, judge_call
+from anyshell import ApprovalRequired, CommandDenied, Guard
 from strands_anyshell.approvals import NAME, Answer
 
 
-class ShellPolicy(InterventionHandler):
+class ShellPolicy(Guard, InterventionHandler):
     """Judges the commands of other shell tools, before they run.
 
         Agent(tools=[shell], interventions=[ShellPolicy(Policy.from_lists(denied_commands=['rm']))])
@@ -28,19 +27,6 @@ class ShellPolicy(InterventionHandler):
         on_ask: 'deny' denies a call that has to be approved, where nobody is there to ask.
     """
 
-    def __init__(
-        self,
-        policy: Policy,
-        *,
-        tools: Collection[str] | None = None,
-        arguments: Sequence[str] = COMMAND_ARGUMENTS,
-        on_ask: Literal['ask', 'deny'] = 'ask',
-    ) -> None:
-        self.policy = policy
-        self.tools = tools
-        self.arguments = arguments
-        self.on_ask: Literal['ask', 'deny'] = on_ask
-
     @property
     def name(self) -> str:
         return 'anyshell-policy'
@@ -53,11 +39,8 @@ class ShellPolicy(InterventionHandler):
         self, event: BeforeToolCallEvent, **kwargs: Any
     ) -> Proceed | Deny | Transform:
         del kwargs
-        name = event.tool_use['name']
-        if self.tools is not None and name not in self.tools:
-            return Proceed()
         try:
-            self._judge(_input(event), approved=False)
+            self.judge(event.tool_use['name'], _input(event))
         except CommandDenied as denied:
             return Deny(str(denied))
         except ApprovalRequired as ask:
@@ -75,16 +58,11 @@ class ShellPolicy(InterventionHandler):
             key = next(key for key in self.arguments if key in given)
             edited = {**given, key: answer.command}
             try:
-                self._judge(edited, approved=True)
+                self.judge(event.tool_use['name'], edited, approved=True)
             except CommandDenied as denied:
                 event.cancel_tool = str(denied)
             # A new object: the conversation keeps what the model has written.
             event.tool_use = {**event.tool_use, 'input': edited}
-
-    def _judge(self, arguments: dict[str, Any], *, approved: bool) -> None:
-        judge_call(
-            self.policy, arguments, names=self.arguments, on_ask=self.on_ask, approved=approved
-        )
 
 
 def _input(event: BeforeToolCallEvent) -> dict[str, Any]:
