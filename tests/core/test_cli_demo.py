@@ -3,9 +3,6 @@
 import re
 import time
 
-from click.testing import CliRunner
-
-from anyshell.cli import main
 from anyshell.command_line import demo
 
 
@@ -53,11 +50,27 @@ def test_pauses_as_long_as_it_is_told(anyshell):
     assert float(seconds) >= 1.4  # two pauses for each of seven turns
 
 
-def test_fails_when_an_answer_is_not_as_it_should_be(monkeypatch):
+def test_fails_when_an_answer_is_not_as_it_should_be(invoke, monkeypatch):
     turn = demo.Turn('I try.', 'run_command', {'command': 'echo hi'}, 'something else')
     monkeypatch.setattr(demo, 'TURNS', (turn,))
 
-    done = CliRunner().invoke(main, ['demo'])
+    done = invoke('demo')
 
     assert done.exit_code == 1
-    assert done.stderr == "Not as it should be: run_command should have given 'something else'\n"
+    assert done.stderr == (
+        'Not as it should be: run_command should have given \'something else\'; "anyshell doctor" says more\n'
+    )
+
+
+def test_says_what_this_machine_could_not_do(invoke, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(28, 'No space left on device', 'index.html')
+
+    monkeypatch.setattr(demo.Path, 'write_text', refuse)
+
+    done = invoke('demo')
+
+    assert done.exit_code == 1
+    assert done.stderr == (
+        'Not as it should be: [Errno 28] No space left on device: \'index.html\'; "anyshell doctor" says more\n'
+    )

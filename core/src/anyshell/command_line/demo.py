@@ -19,7 +19,7 @@ import click
 
 from anyshell.command_line.rules import seconds_or_none
 from anyshell.command_line.terminal import Tone, say
-from anyshell.errors import CommandDenied
+from anyshell.errors import AnyshellError, CommandDenied
 from anyshell.options import ShellOptions
 from anyshell.session import ShellSession
 
@@ -105,15 +105,18 @@ def demo(*, pause: float | None) -> int:
         pause = 0.8 if sys.stdout.isatty() else 0.0
     started = time.monotonic()
     _tell(TASK, 'Task: ', 'bold')
-    port = _free_port()
-    with tempfile.TemporaryDirectory(prefix='anyshell-demo-') as folder:
-        for name, content in FILES.items():
-            Path(folder, name).write_text(content, encoding='utf-8')
-        wrong = asyncio.run(_play(folder, port, pause))
-    if not wrong and _is_served(port):
-        wrong = 'the server is still there after its session'
+    try:
+        port = _free_port()
+        with tempfile.TemporaryDirectory(prefix='anyshell-demo-') as folder:
+            for name, content in FILES.items():
+                Path(folder, name).write_text(content, encoding='utf-8')
+            wrong = asyncio.run(_play(folder, port, pause))
+        if not wrong and _is_served(port):
+            wrong = 'the server is still there after its session'
+    except (AnyshellError, OSError) as error:
+        wrong = str(error)
     if wrong:
-        say(('Not as it should be: ', 'bad'), wrong, err=True)
+        say(('Not as it should be: ', 'bad'), f'{wrong}; "anyshell doctor" says more', err=True)
         return 1
     say()
     _tell(ANSWER, 'Answer: ', 'bold')
