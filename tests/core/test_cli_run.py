@@ -245,6 +245,27 @@ def test_person_at_a_terminal_is_asked(start_anyshell):
     assert 'ran' not in [line.strip() for line in no[1].splitlines()]
 
 
+def test_ctrl_c_after_an_approval_ends_the_command_as_without_one(start_anyshell):
+    ours, theirs = pty.openpty()
+    line = 'echo started; sleep 60'
+    process = start_anyshell(
+        'run', '--ask', 'sleep', '--', line, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    shown = b''
+    with contextlib.suppress(OSError):  # the other end is closed: EIO, on Linux
+        while piece := os.read(ours, 4096):
+            before, shown = shown, shown + piece
+            if b'[y/N]' in shown and b'[y/N]' not in before:
+                os.write(ours, b'y\n')
+            if b'\nstarted' in shown and b'\nstarted' not in before:
+                process.send_signal(signal.SIGINT)
+    os.close(ours)
+
+    assert process.wait(20) == 130
+    assert b'Traceback' not in shown
+
+
 def test_colour_only_on_a_terminal_and_without_no_color(start_anyshell, anyshell, monkeypatch):
     monkeypatch.setenv('TERM', 'xterm')
     monkeypatch.delenv('NO_COLOR', raising=False)

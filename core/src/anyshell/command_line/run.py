@@ -8,7 +8,8 @@ import shlex
 import signal
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import click
 
@@ -29,11 +30,13 @@ from anyshell.session import ShellSession
 from anyshell.tools import Call, RunCommandArguments
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from anyshell.result import CommandResult
     from anyshell.sandbox.base import Sandbox, StreamChunk
     from anyshell.tools import Reply
+
+    OnSignal: TypeAlias = Callable[[int], None]
 
 TIMED_OUT, FAILED, DENIED = 124, 125, 126
 """Exit codes of our own, as `timeout`, `docker run` and shells have them."""
@@ -190,15 +193,17 @@ def run(
             **rules,
         )
         line = command[0] if len(command) == 1 else shlex.join(command)
-        code = asyncio.run(_signalled(_run(line, options, sandbox, as_model=as_model, yes=yes)))
+        code = asyncio.run(
+            _signalled(partial(_run, line, options, sandbox, as_model=as_model, yes=yes))
+        )
     except (AnyshellError, OSError, ValueError) as error:
         _complain(said(error))
         code = FAILED
     return code
 
 
-async def _signalled(work: Coroutine[Any, Any, int]) -> int:
-    """Do the work; a signal ends it, and so the command, and gives the exit code that shells have for that."""
+async def _signalled(work: Callable[[OnSignal], Coroutine[Any, Any, int]]) -> int:
+    """Do the work, which gets what handles signals: one ends it, and so the command, with the exit code of shells."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     caught: list[int] = []
@@ -214,7 +219,7 @@ async def _signalled(work: Coroutine[Any, Any, int]) -> int:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as after `nohup`
             loop.add_signal_handler(number, on_signal, number)
     try:
-        return await work
+        return await work(on_signal)
     except asyncio.CancelledError:
         if not caught:
             raise
@@ -222,7 +227,13 @@ async def _signalled(work: Coroutine[Any, Any, int]) -> int:
 
 
 async def _run(
-    line: str, options: ShellOptions, sandbox: Sandbox, *, as_model: bool, yes: bool
+    line: str,
+    options: ShellOptions,
+    sandbox: Sandbox,
+    on_signal: OnSignal,
+    *,
+    as_model: bool,
+    yes: bool,
 ) -> int:
     async with sandbox, ShellSession(options, sandbox=sandbox) as session:
 
@@ -238,7 +249,9 @@ async def _run(
             try:
                 return await once(approved=yes)
             except ApprovalRequired as request:
-                return await once(approved=True) if _approved(request, line) else DENIED
+                if not _approved(request, line, on_signal):
+                    return DENIED
+                return await once(approved=True)
         except CommandDenied as denial:
             if as_model:
                 click.echo(str(denial))
@@ -275,7 +288,7 @@ def _show(chunk: StreamChunk) -> None:
     stream.buffer.flush()
 
 
-def _approved(request: ApprovalRequired, line: str) -> bool:
+def _approved(request: ApprovalRequired, line: str, on_signal: OnSignal) -> bool:
     """Whether a person at the terminal says yes; nobody is there when standard input is no terminal."""
     _complain(str(request))
     if not sys.stdin.isatty():
@@ -290,9 +303,7 @@ def _approved(request: ApprovalRequired, line: str) -> bool:
         return False
     finally:
         if handled:
-            task = asyncio.current_task()
-            assert task is not None  # noqa: S101 - we are in it
-            loop.add_signal_handler(signal.SIGINT, task.cancel)
+            loop.add_signal_handler(signal.SIGINT, on_signal, signal.SIGINT)
 
 
 def _variables(given: tuple[str, ...]) -> dict[str, str]:
