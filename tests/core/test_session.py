@@ -358,6 +358,14 @@ def test_synchronous_use_hands_errors_on_without_a_loop_too(shell) -> None:
         session.run_sync('\0')
 
 
+def test_synchronous_use_can_carry_an_approval() -> None:
+    with ShellSession(ShellOptions(ask_commands=['echo'])) as session:
+        with pytest.raises(ApprovalRequired):
+            session.run_sync('echo hi')
+
+        assert session.run_sync('echo hi', approved=True).stdout == 'hi\n'
+
+
 def test_no_thread_and_no_task_outlives_a_call(shell) -> None:
     session = shell()
     before = threading.active_count()

@@ -181,9 +181,10 @@ class ShellSession(Closing, Keywords):
         *,
         timeout: float | None = None,
         on_output: Callable[[StreamChunk], Awaitable[None] | None] | None = None,
+        approved: bool = False,
     ) -> CommandResult:
         """`run` for synchronous code; works inside a running event loop too, which it blocks meanwhile."""
-        return run_sync(self.run(command, timeout=timeout, on_output=on_output))
+        return run_sync(self.run(command, timeout=timeout, on_output=on_output, approved=approved))
 
     # -- for models
 
