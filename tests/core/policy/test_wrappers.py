@@ -32,6 +32,8 @@ RUNS = (
     'strace --output=f --trace read @', 'ltrace -e malloc @', 'taskset 1 @', 'taskset -c 0,1 @', 'taskset --cpu-list 0 @', 'chrt 5 @', 'chrt -f 5 @',
     'chrt -T 1 -P 2 -D 3 -d 0 @', 'prlimit --nofile=9 @', 'prlimit -n9 --cpu=1 @', 'setarch x86_64 -R @', 'setarch -R @', 'linux64 @', 'linux32 -v @',
     'setpriv --reuid=1 --clear-groups @', 'setpriv --reuid 1 @', 'start-stop-daemon --start --exec @', 'start-stop-daemon -Sa @',
+    'uv tool run @', 'bun x @', 'fnm exec @', 'fnm exec --using 20 @', 'corepack pnpm exec @', 'rtx exec -- @', 'nvm exec 20 @', 'nave use lts @', 'n exec --lts @',
+    'systemd-cat @', 'systemd-cat -t tag @',
     # Other users
     'runuser -u bob @', 'runuser -u bob -- @', "runuser bob -c '@'", "runuser -l bob -c '@'", "su -c '@'", "su bob -c '@'", "su - bob --command='@'",
     "su bob -- -c '@'", "su -s /bin/sh -c '@' bob", 'sudo @', 'sudo -nE @', 'sudo -u bob -g g @', 'sudo -ubob @', 'sudo --user bob @', 'sudo --user=bob @',
@@ -99,7 +101,7 @@ UNRESOLVED = (
     # What is only an option's beginning may be any option
     'x=unset; env "--$x" ls rm y', 'x=v; timeout "-$x" 5 rm y', 'nice "-$x" ls rm y', 'timeout "--$x" 5 rm y',
     'tsp $x', 'dtach -n $s ls', 'dtach $x ls', 'abduco -n $s ls', 'daemon -p f ls', 'daemon --no-such ls', 'cset shield -e ls -l', 'cset proc -e -s set $x', 'cset $x -e ls', 'uftrace --no-such ls', 'lxc exec $c ls', 'lxc exec c $x', 'lxc exec c --no-such ls', 'lxc $x ls', 'lxc-attach -n c -- $x', 'nsjail $x -- ls', 'xargs tsp', 'xargs lxc exec c',
-    'env $x ls', 'env -S "ls $x"', 'env -S "ls \\"a"', 'env --no-such-option ls', 'env -Z ls', 'timeout $T ls', 'timeout "$T" ls', 'nice -n $N ls', 'sudo $x', 'sudo "$x"', 'command "$x"', 'exec "$@"', 'nohup $x',
+    'env $x ls', 'env -S "ls $x"', 'env -S "ls \\"a"', 'env --no-such-option ls', 'env -Z ls', 'timeout $T ls', 'nice -n $N ls', 'sudo $x', 'sudo "$x"', 'command "$x"', 'exec "$@"', 'nohup $x',
     'xargs env', 'xargs nice -n 5', 'xargs timeout 5', 'xargs bash', 'xargs sh -c', 'xargs sudo -u bob', 'xargs busybox', 'xargs xargs', 'xargs -I{} {}', 'xargs -I{} sh -c {}', "xargs -I{} sh -c '{} x'", 'xargs $x',
     'xargs find . -exec', 'find . -exec {} \\;', 'find . -exec "$x" \\;', 'find . -exec sh -c {} \\;', 'parallel', 'parallel ::: ls', 'parallel env ::: ls', 'parallel sh -c ::: ls', 'bash -c "$x"', 'bash -c $x', 'bash $x',
     'xargs -I{} bash {}', "xargs -I{} sh -c 'bash \"{}\"'", "x='1 rm'; env A=$x ls", 'env A=$(ls) ls', 'env A=$x$* ls',
@@ -114,6 +116,8 @@ UNRESOLVED = (
 HARMLESS = (
     'watch --help', 'watch -n 1', 'env --help', 'command -p', 'command -p -v rm', 'builtin', 'enable -n test', 'bash --version rm', 'fish --version', 'fish -n rm.fish', 'source', 'at -l', 'at -f rm.sh now', 'xargs --help', 'find . -exec', 'find . -exec \\;', 'parallel --version', 'sem --wait', 'flock lock', 'runuser -u bob', 'sg group', 'busybox', 'screen', 'screen -r x',
     'bwrap --ro-bind / /', 'perf mem report', 'git submodule foreach', 'git submodule foreach "$x"', 'git bisect run', 'ip netns exec x', 'fd -x', 'entr', 'schedtool -n 5', 'cset proc -e set', 'nsjail -Mo --', 'uv run --', 'npx -c', 'echo {1..9999}', 'echo {1..99}{1..99}', 'script out $x',
+    'rustup -q toolchain install rm', 'rustup -v update', 'rustup -V', 'direnv -v', 'heaptrack -p 1234', 'tmux display -p rm', 'screen -L -Logfile rm -dmS n make',
+    'busybox --version', 'xargs -h', 'uv tool install rm', 'nvm', 'nvm use', 'nvm install rm', 'doas -n',
     'tsp', 'tsp -t 5', 'tsp -C', "ls | ts '%H:%M:%S'", 'ls | ts', 'ls | ts -s %.s', 'dtach', 'dtach -a rm', 'dtach -p rm', 'abduco', 'abduco -a rm', 'daemon --list', 'cset', 'cset set -l', 'cset proc -l -s rm', 'cset shield -c 1-3', 'cset shield -e', 'uftrace', 'uftrace replay -d rm', 'uftrace report', 'lxc list', 'lxc delete rm', 'lxc exec c', 'lxc', 'incus list', 'nsjail -Mo rm',
     'lxc-attach -n rm', 'arch', 'systemd-nspawn -D rm', 'split -l 5 rm', 'asciinema play rm', 'pm2 start app.js', 'pm2 logs rm', 'tox -e rm', 'stack build rm', 'nu rm.nu', 'repo sync rm', 'lldb rm', 'wait-for-it h:1',
     'env', 'env A=rm', 'command -v rm', 'command -V rm', 'command -pv rm', 'type rm', 'which rm', 'hash rm', 'trap', 'trap -p', 'trap - EXIT', "trap '' INT", "trap 'echo rm' EXIT", 'trap "kill $pid" EXIT', 'alias', 'alias ll',
@@ -141,6 +145,52 @@ def test_a_denied_command_behind_a_program_is_denied(row: str) -> None:
 @pytest.mark.parametrize('row', RUNS)
 def test_another_command_behind_a_program_runs(row: str) -> None:
     assert POLICY.check(row.replace('@', 'ls x')).decision is Decision.ALLOW
+
+
+# What stands before the command comes from a variable that is one word, or is a number.
+OPERANDS = (
+    'timeout "$T" @', 'timeout "${T:-60}" @', 'timeout "${T}s" @', 'timeout $((60*5)) @', 'flock "$LOCK" @', 'flock -n "$LOCK" -c "@"', 'chroot "$ROOT" @',
+    'taskset -c "$CPUS" @', 'su "$U" -c "@"', 'gosu "$U" @', 'script -qc "@" "$log"', 'ls | xargs -P$(nproc) -n1 @', 'ls | xargs -P $(nproc --all) @',
+    'find . -print0 | xargs -0 -P $( getconf _NPROCESSORS_ONLN ) @', 'parallel -j$(nproc) @ ::: a', 'T=5; timeout "$T" @',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize('row', OPERANDS)
+def test_what_stands_before_the_command_may_come_from_a_variable(row: str) -> None:
+    verdict = POLICY.check(row.replace('@', 'rm x'))
+
+    assert (verdict.decision, verdict.rule) == (Decision.DENY, 'denied_commands'), verdict.reason
+    assert POLICY.check(row.replace('@', 'ls x')).decision is Decision.ALLOW
+
+
+@pytest.mark.parametrize(
+    'row',
+    [
+        'timeout $T ls x',
+        'timeout "${T:--v}" 5 rm',
+        'T=-v; timeout "$T" 5 ls',
+        'T=$(ls); timeout "$T" 5 ls',
+        'read T; flock "$T" ls',
+        'nice -n "$x" ls; env "$x" ls',
+        'nproc() { echo "1 rm"; }; ls | xargs -P $(nproc) ls',
+    ],
+)
+def test_what_may_become_an_option_is_not_known(row: str) -> None:
+    assert POLICY.check(row).rule == 'unresolved'
+
+
+# Without a command these start a shell, which reads its input.
+SHELLS = (
+    'linux64', 'setarch x86_64', 'setarch -R', 'fakeroot', 'fakechroot', 'unshare -r', 'chroot /x', 'nsenter -t 1', 'script -q', 'su', 'sudo -s',
+    'doas -s', 'proot', 'firejail', 'arch-chroot /x', 'runuser', 'pkexec',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize('row', SHELLS)
+def test_a_shell_that_a_program_starts_is_looked_at(row: str) -> None:
+    assert POLICY.check(f'ls | {row}').rule == 'unresolved'
+    assert POLICY.check(f'{row} <<< "rm x"').rule == 'denied_commands'
+    assert POLICY.check(f'{row} <<< "ls x"').decision is Decision.ALLOW
 
 
 # In front of a command whose folder is a variable.

@@ -173,12 +173,16 @@ class Search:
         # The variables that the first so many settings give a value with blanks.
         self._blank: set[str] = set()
         self._dashed: set[str] = set()
+        self._unknown: set[str] = set()
         self._settings_seen = 0
+        # Where the line may first call a function of its own: before this place stand only definitions.
+        self._led = 0
 
     def line(self, command: str, stdin: Input) -> None:
         """Walk the line itself."""
         commands, reader = read(command, shell=self.shell)
         self._declare(commands)
+        self._led = self._leading(commands) if self.functions else 0
         situation = Situation(self.shell, stdin)
         self._adopt(reader, situation)
         self.commands(commands, situation)
@@ -319,6 +323,22 @@ class Search:
                 bodies.append(command)
                 self._defined.add(id(command))
                 self.functions[command.name] = (start, bodies, True)
+            elif isinstance(command, Compound) and command.kind == '{' and not command.redirects:
+                for body in command.bodies:
+                    self._declare(body)
+
+    def _leading(self, commands: Commands) -> int:
+        """The place of the first command that may call a function of the line; the end when there is none."""
+        for item in commands:
+            if isinstance(item, Compound) and item.kind == 'function' and not item.redirects:
+                continue
+            if isinstance(item, Plain):
+                name, _, _ = resolve(item.words[0])
+                if name and name not in self.functions and program(name) is None:
+                    continue
+                return item.start
+            return item.span[0] if isinstance(item, Simple | Compound) else 0
+        return len(self.text)
 
     def compound(self, command: Compound, situation: Situation) -> None:  # noqa: C901  # each kind of command is a case
         """Walk a compound command."""
@@ -668,11 +688,18 @@ class Search:
         self._read_settings()
         return bool(self._dashed) and not word.prefix()
 
+    def may_give_dash(self, word: Word) -> bool:
+        """Whether the line gives a variable in the word a value that may begin with a dash."""
+        self._read_settings()
+        return not word.variables.isdisjoint(self._dashed | self._unknown)
+
     def _read_settings(self) -> None:
         settings = self.findings.settings
         for index in range(self._settings_seen, len(settings)):
             item = settings[index]
-            if item.value is not None:
+            if item.value is None or not (item.value.prefix() or item.value.value is not None):
+                self._unknown.add(item.name)
+            else:
                 if re.search(r'\s', item.value.literal):
                     self._blank.add(item.name)
                 if item.value.prefix().startswith('-'):
@@ -692,7 +719,7 @@ class Search:
             and known[2]
             and situation.functions
             and not self.removes_functions
-            and (word.span[0] > known[0])
+            and (word.span[0] > known[0] or max(word.span[0], known[0]) < self._led)
         )
 
     def _enter(self, name: str, situation: Situation) -> None:

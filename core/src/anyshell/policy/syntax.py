@@ -157,7 +157,20 @@ _KEYWORD = re.compile(r'[a-z]+|\[\[|[!{}]')
 _SUBSCRIPTED = re.compile(r'[A-Za-z_][A-Za-z0-9_]*\[(?![\w.,:*?-]*\](?:[^=+]|$))')
 _UNARY = re.compile(r'-[A-Za-z]')
 _SCAN_RUN = re.compile(r'[^\\\'"`$<>(){}\[\]]+')
-_HARMLESS_QUOTES = re.compile(r"'[^'\"$`\\}\n]*'")
+_HARMLESS_QUOTES = re.compile(
+    r"'(?:[^'\"$`\\}\n]|\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})*'"
+)
+# What bash puts in its place is neither a quote nor an expansion, and no end of anything.
+_HARMLESS_ANSI_C = re.compile(
+    r"\$'(?:[^'\"$`\\}\n]|\\[abefnrtv]|\\x[89a-fA-F][0-9a-fA-F]|\\[23][0-7]{2})*'"
+)
+_PRINTS_NUMBER = re.compile(
+    r'\$\([ \t]*(?:nproc(?:[ \t]+--all)?|id[ \t]+-[ug]|getconf[ \t]+_NPROCESSORS_ONLN|sysctl[ \t]+-n[ \t]+hw\.(?:logical|physical)?cpu)[ \t]*\)'
+)
+# By a function, an alias or a path the same name could print anything.
+_REDEFINES = re.compile(
+    r'\([ \t\n]*\)|\b(?:function|alias|hash|enable|eval|source|PATH|BASH_CMDS|BASH_ALIASES)\b'
+)
 _ESCAPED_META = frozenset(';&|<>()\'"`\\')
 _BREAKS = frozenset(' \t\n;&|<>()')
 _SPECIAL_PARAMETERS = frozenset('@*#?-$!0123456789')
@@ -800,7 +813,9 @@ class Reader:
             self.at = at + 1
             found = [Substitution('$(', self._until_parenthesis(start), self.place(start, self.at))]
         if not arithmetic:
-            parts.append(('X' if quoted else 'x', ''))
+            number = _PRINTS_NUMBER.fullmatch(self.text, start, self.at)
+            known = number is not None and not _REDEFINES.search(self.text)
+            parts.append(('n' if known else 'X' if quoted else 'x', ''))
             self.operators.append(('$(', self.place(start, self.at)))
         self._keep(start, 'n' if arithmetic else 'x', found, mark)
         subs += found
@@ -1025,7 +1040,12 @@ class Reader:
                 else:
                     self._quoted(char, parts, subs)
             elif char == '$':
-                self._dollar(parts, subs, quoted=double)
+                match = _HARMLESS_ANSI_C.match(text, self.at, end) if double else None
+                if match is None:
+                    self._dollar(parts, subs, quoted=double)
+                else:
+                    parts.append(('q', match[0]))
+                    self.at = match.end()
             elif (
                 char in '<>'
                 and close
@@ -1616,6 +1636,10 @@ class Reader:
             subs: list[Substitution] = []
             if not self._arithmetic_end(second, parts, subs):
                 raise self.fail('`for ((` has no `))`', start)
+            if sum(part.count(';') for kind, part in parts if kind == 'u') != 2:
+                raise self.fail(
+                    '`for ((` needs three expressions, with a `;` after the first two', start
+                )
             self._no_hidden_code(parts, start)
             command.words = [Word('', parts, self.place(start, self.at), subs)]
             if self._blanks() == ';':

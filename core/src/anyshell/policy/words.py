@@ -23,6 +23,11 @@ UNKNOWN = '\uf8ff'
 
 _GLOB = re.compile(r'[*?]|[@+!]\(')
 _PATTERN = re.compile(r'[*?{\[]')
+_VARIABLE = re.compile(r'\$\{?(\w+)')
+# A default is part of it, unless that could be an option.
+_QUOTED_VARIABLE = re.compile(
+    r'"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*(?::?[-=][\w./][\w./:%-]*)?\})[\w./:%@+,-]*"'
+)
 _PLAIN = re.compile(r'[\w./:@%+=,^#!-]*')
 _SEQUENCE = re.compile(r'(-?\d{1,9}|[A-Za-z])\.\.(-?\d{1,9}|[A-Za-z])(?:\.\.(-?\d{1,9}))?')
 _ARITHMETIC = re.compile(rf'[\w{UNKNOWN}]+|\+\+|--|<<=|>>=|[-+*/%&|^=!<>]=|\S')
@@ -146,6 +151,18 @@ class Word:
         if not slash or not name or '\0' in text or '\1' in name or UNKNOWN in text:
             return None
         return name
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether the word is one argument that begins with a quoted variable, or with a number that is worked out."""
+        if self.parts and self.parts[0][0] == 'n':
+            return self.one_field
+        return _QUOTED_VARIABLE.fullmatch(self.raw) is not None
+
+    @property
+    def variables(self) -> set[str]:
+        """The names of the variables in a word that stands alone."""
+        return set(_VARIABLE.findall(self.raw))
 
     def without(self, count: int) -> Word:
         """The word without its first `count` literal characters."""

@@ -41,6 +41,7 @@ class Options:
 
     found: list[tuple[str, Word | None]] = field(default_factory=list[tuple[str, 'Word | None']])
     rest: list[Word] = field(default_factory=list[Word])
+    open: list[Word] = field(default_factory=list[Word])
     problem: str = ''
 
     def has(self, *names: str) -> bool:
@@ -54,7 +55,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """The options that a program knows: letters as in `getopt`, and long names with `=` or `?` for a value."""
+    """The options that a program knows: letters as in `getopt`, and long names with `=` or `?` for a value.
+
+    The first `operands` words that are no options may come from variables.
+    """
 
     short: str
     names: str
@@ -62,6 +66,7 @@ class Grammar:
     number: re.Pattern[str] | None = None
     lenient: bool = False
     single_dash: bool = False
+    operands: int = 0
 
     @property
     def letters(self) -> dict[str, str]:
@@ -84,9 +89,11 @@ class Grammar:
             if text is None:
                 prefix = word.prefix()
                 if not prefix and word.last_part:
-                    prefix = (
-                        word.last_part
-                    )  # a path; that its folder begins with a dash is looked at by who runs it
+                    # A path. That its folder begins with a dash is looked at where it runs.
+                    prefix = word.last_part
+                elif len(options.rest) < self.operands and word.stands_alone:
+                    options.open.append(word)
+                    prefix = word.raw
                 elif not word.one_field or not prefix:
                     if self.permute and options.rest and not prefix.startswith('-'):
                         options.rest.append(word)
@@ -188,8 +195,18 @@ def _names(names: str) -> dict[str, str]:
     }
 
 
-def _grammar(short: str = '', long: str = '', **settings: bool | re.Pattern[str] | None) -> Grammar:
+def _grammar(
+    short: str = '', long: str = '', **settings: bool | int | re.Pattern[str] | None
+) -> Grammar:
     return Grammar(short, long, **settings)  # pyright: ignore[reportArgumentType]  # the keywords are this module's
+
+
+def _options(search: Search, grammar: Grammar, name: str, words: Sequence[Word]) -> Options:
+    """Read the options of a program whose operands may come from variables that the line gives no dash."""
+    options = grammar.parse(name, words)
+    if any(search.may_give_dash(word) for word in options.open):
+        options.problem = f'An argument of {name!r} may be an option. Write it in plain words.'
+    return options
 
 
 def _blind(
@@ -211,6 +228,7 @@ def rest(
     functions: bool = False,
     single_dash: bool = False,
     lenient: bool = False,
+    shell: bool = False,
 ) -> Runs:
     """A program that runs the rest of its words.
 
@@ -225,6 +243,7 @@ def rest(
         functions: Whether the shell's functions can be run by it.
         single_dash: Whether long options have one dash.
         lenient: Whether options that are not listed are taken as ones without a value.
+        shell: Whether it starts a shell when it is given no command.
     """
     grammar = _grammar(
         short,
@@ -232,12 +251,13 @@ def rest(
         number=re.compile(number) if number else None,
         lenient=lenient,
         single_dash=single_dash,
+        operands=operands,
     )
 
     def runs(
         search: Search, name: str, words: list[Word], situation: Situation, span: Span
     ) -> None:
-        options = grammar.parse(name, words)
+        options = _options(search, grammar, name, words)
         for value in options.values(*code):
             search.code(value, situation._replace(functions=False), by=name)
         if options.has(*nothing, 'help', 'version'):
@@ -263,6 +283,8 @@ def rest(
                 situation if functions else situation._replace(functions=False),
                 span,
             )
+        elif shell:
+            search.shell_input(situation, by=name, span=span)
 
     return runs
 
@@ -771,7 +793,7 @@ def _stdin_code(
 
 _APPENDED = '…'
 _XARGS = _grammar(
-    'a: d: E: I: L: n: P: s: 0 r t p x o e:: i:: l:: J: R: S:',
+    'a: d: E: I: L: n: P: s: 0 r t p x o h e:: i:: l:: J: R: S:',
     'arg-file= delimiter= eof? replace? max-lines? max-args= max-procs= max-chars= null no-run-if-empty verbose interactive exit show-limits open-tty process-slot-var=',
 )
 _EXECUTES = frozenset(('-exec', '-execdir', '-ok', '-okdir'))
@@ -788,7 +810,7 @@ def _xargs(search: Search, name: str, words: list[Word], situation: Situation, s
         _blind(search, name, options.problem, words, situation, span)
         return
     if not options.rest:
-        if not options.has('help', 'version'):
+        if not options.has('help', 'version', 'h'):
             search.run([static('echo', span)], situation, span)
         return
     marks = [value.value or '{}' for option, value in options.found if option in 'IJ' and value]
@@ -899,11 +921,13 @@ def _parallel(
 _FLOCK = _grammar(
     's x e u n F v w: E: o h V',
     'shared exclusive unlock nonblock nb timeout= wait= conflict-exit-code= close no-fork verbose',
+    operands=1,
 )
 _SU = _grammar(
     'c: f g: G: l m p s: P T w: C:',
     'command= session-command= fast group= supp-group= login preserve-environment shell= pty no-pty whitelist-environment=',
     permute=True,
+    operands=1,
 )
 _RUNUSER = _grammar(
     'u: c: f g: G: l m p s: P T w:',
@@ -917,12 +941,13 @@ _SCRIPT = _grammar(
     'a c: e E: f I: B: O: T: m: o: q t:: V h',
     'append command= echo= return flush force log-in= log-io= log-out= log-timing= logging-format= output-limit= quiet timing?',
     permute=True,
+    operands=1,
 )
 
 
 def _flock(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     situation = situation._replace(functions=False)
-    options = _FLOCK.parse(name, words)
+    options = _options(search, _FLOCK, name, words)
     left = options.rest
     if options.problem or (left and not left[0].one_field):
         _blind(
@@ -954,7 +979,7 @@ def _flock(search: Search, name: str, words: list[Word], situation: Situation, s
 
 def _su(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     situation = situation._replace(functions=False)
-    options = (_RUNUSER if name == 'runuser' else _SU).parse(name, words)
+    options = _options(search, _RUNUSER if name == 'runuser' else _SU, name, words)
     for value in options.values('c', 'command', 'session-command'):
         search.code(value, situation, by=name)
     if options.problem:
@@ -991,11 +1016,23 @@ def _sudo(search: Search, name: str, words: list[Word], situation: Situation, sp
         search.shell_input(situation, by=name, span=span)
 
 
+def _doas(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    options = _DOAS_OPTIONS.parse(name, words)
+    if options.has('s') and not (options.rest or options.problem):
+        search.shell_input(situation._replace(functions=False), by=name, span=span)
+    else:
+        _DOAS(search, name, words, situation, span)
+
+
+_DOAS_OPTIONS = _grammar('a: C: L n s u:')
+_DOAS = rest(_DOAS_OPTIONS.short, settings=True)
+
+
 def _script_program(
     search: Search, name: str, words: list[Word], situation: Situation, span: Span
 ) -> None:
     situation = situation._replace(functions=False)
-    options = _SCRIPT.parse(name, words)
+    options = _options(search, _SCRIPT, name, words)
     for value in options.values('c', 'command'):
         search.code(value, situation, by=name)
     if options.problem:
@@ -1009,7 +1046,7 @@ def _applet(search: Search, name: str, words: list[Word], situation: Situation, 
         return
     if words[0].value is None or not words[0].value.startswith('-'):
         search.run(words, situation._replace(functions=False), span)
-    elif words[0].value in {'--help', '--list', '--list-full', '--install', '--show'}:
+    elif words[0].value in {'--help', '--version', '--list', '--list-full', '--install', '--show'}:
         return
     else:
         _blind(
@@ -1043,6 +1080,8 @@ def _setarch(
 _ARCH = rest(
     'v R F L X B Z I 3 S T h V',
     'verbose addr-no-randomize fdpic-funcptrs addr-compat-layout read-implies-exec 32bit mmap-page-zero short-inode 3gb 4gb whole-seconds sticky-timeouts uname-2.6 list show',
+    nothing=('list', 'show'),
+    shell=True,
 )
 
 # Terminal multiplexers. tmux takes the words of a new window as a command, or one word as shell code.
@@ -1062,10 +1101,11 @@ _TMUX_COMMANDS = {
 _TMUX_ALIASES = {
     'new': 'new-session', 'neww': 'new-window', 'splitw': 'split-window', 'respawnp': 'respawn-pane',
     'respawnw': 'respawn-window', 'popup': 'display-popup', 'run': 'run-shell', 'if': 'if-shell', 'pipep': 'pipe-pane',
+    'display': 'display-message',
 }  # fmt: skip
 _SCREEN = _grammar(
     'a A d D:: f i l L m O q Q r:: R:: U v w x X c: e: h: p: s: S: t: T: ',
-    'Logfile=',
+    '',
     single_dash=False,
 )
 
@@ -1127,9 +1167,14 @@ def _screen(search: Search, name: str, words: list[Word], situation: Situation, 
     if words and (words[0].value or '') in {'-ls', '-list', '-wipe', '-version'}:
         return
     # `-dm`, `-dmS name`: letters in a bundle, the last of which may take a value.
-    options = _SCREEN.parse(
-        name, [word for word in words if (word.value or '') not in {'-d', '-D'}]
-    )
+    # `-Logfile` is the one long name, and takes a value.
+    files = {index for index, word in enumerate(words) if word.value == '-Logfile'}
+    left = [
+        word
+        for index, word in enumerate(words)
+        if word.value not in {'-d', '-D'} and not files & {index, index - 1}
+    ]
+    options = _SCREEN.parse(name, left)
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
     elif options.rest and not options.has('X', 'r', 'x'):
@@ -1605,7 +1650,7 @@ def runner(
     """A project runner such as `uv run`.
 
     Args:
-        subcommands: Those that run something; none when the program itself does.
+        subcommands: Those that run something, one may be two words; none when the program itself does.
         valued: Its options with a value.
         code: Its options whose value is shell code.
         operand: What its first operand is: 'command', 'other' for nothing that runs, 'tool' when the command follows `--`.
@@ -1637,13 +1682,27 @@ def runner(
                 index += text in takes
             elif not started:
                 if text not in subcommands:
-                    return
+                    following = words[index].value if words[index:] else None
+                    if f'{text} {following}' not in subcommands:
+                        return
+                    index += 1
                 started = True
             elif operand == 'command':
                 search.run(words[index - 1 :], situation, span)
                 return
 
     return runs
+
+
+def _versioned(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:
+    """Run a command with a version of Node.js, which stands before it or in a file."""
+    left = words[1:] if words and words[0].value in {'exec', 'use'} else []
+    while left and re.match(r'-|v?\d|node$|stable$|lts|latest$', left[0].value or left[0].prefix()):
+        left = left[1:]
+    if left:
+        search.run(left, situation._replace(functions=False, weak=True), span)
 
 
 # What these take first is the name of something of their own.
@@ -1698,14 +1757,16 @@ PROGRAMS: dict[str, Runs] = {
     'stdbuf': rest('i: o: e:', 'input= output= error='),
     'setsid': rest('c f w V h', 'ctty fork wait'),
     'time': rest('f: o: a q v p V h', 'format= output= append quiet verbose portability'),
-    'chroot': rest('u: g: G: n', 'userspec= groups= skip-chdir', operands=1),
+    'chroot': rest('u: g: G: n', 'userspec= groups= skip-chdir', operands=1, shell=True),
     'unshare': rest(
         'm u i p n U C T f r c R: w: S: G: l: h V',
         'mount? uts? ipc? net? pid? user? cgroup? time? fork kill-child? mount-proc? mount-binfmt? map-user= map-group= map-root-user map-current-user map-auto map-users= map-groups= propagation= setgroups= keep-caps root= wd= setuid= setgid= monotonic= boottime= load-interp=',
+        shell=True,
     ),
     'nsenter': rest(
         't: a m:: u:: i:: n:: p:: C:: U:: T:: S: G: e r:: w:: W:: F Z h V',
         'target= all mount? uts? ipc? net? pid? cgroup? user? time? setuid= setgid= preserve-credentials root? wd? wdns? env no-fork join-cgroup follow-context',
+        shell=True,
     ),
     'taskset': rest('a c p h V', 'all-tasks cpu-list pid', operands=1, nothing=('p', 'pid')),
     'chrt': rest(
@@ -1758,8 +1819,8 @@ PROGRAMS: dict[str, Runs] = {
     'su': _su,
     'runuser': _su,
     'sudo': _sudo,
-    'doas': rest('a: C: L n s u:', settings=True),
-    'pkexec': rest('', 'user= disable-internal-agent keep-cwd'),
+    'doas': _doas,
+    'pkexec': rest('', 'user= disable-internal-agent keep-cwd', shell=True),
     'sg': _sg,
     # Programs that collect arguments.
     'xargs': _xargs,
@@ -1781,7 +1842,7 @@ PROGRAMS: dict[str, Runs] = {
     # Tracers, and programs that change when, where or as whom a command runs.
     'perf': _perf,
     'valgrind': rest(lenient=True),  # every value is glued on
-    'heaptrack': rest('o: r d h', 'output= record-only debug'),
+    'heaptrack': rest('o: r d h p: a:', 'output= record-only debug pid= analyze=', nothing=('p', 'pid', 'a', 'analyze')),
     'gtime': rest('f: o: a q v p V h', 'format= output= append quiet verbose portability'),
     'choom': rest('n: p: h V', 'adjust= pid=', nothing=('p', 'pid')),
     'capsh': _capsh,
@@ -1821,7 +1882,7 @@ PROGRAMS: dict[str, Runs] = {
         'q D: i: b a U u: M: S: n j x p: L: Z: E: h h',
         'quiet directory= template= ephemeral image= image-policy= read-only volatile? boot as-pid2 chdir= pivot-root= user= machine= hostname= uuid= slice= property= register= keep-unit private-users? private-users-ownership= private-network network-interface= network-macvlan= network-ipvlan= network-veth network-veth-extra= network-bridge= network-zone= network-namespace-path= port= capability= drop-capability= ambient-capability= no-new-privileges= system-call-filter= rlimit= oom-score-adjust= cpu-affinity= personality= selinux-context= selinux-apifs-context= bind= bind-ro= inaccessible= tmpfs= overlay= overlay-ro= bind-user= setenv= console= pipe no-pager settings= notify-ready= suppress-sync= kill-signal= link-journal= resolv-conf= timezone= root-hash= verity-data= oci-bundle= load-credential= set-credential=',
     ),
-    'arch-chroot': rest('h N r u:', operands=1),
+    'arch-chroot': rest('h N r u:', operands=1, shell=True),
     'schroot': rest(
         'h V q v l i a c: n: u: p s: d: o: b r e f',
         'quiet verbose list info all all-chroots all-sessions all-source-chroots chroot= session-name= user= preserve-environment shell= directory= option= begin-session run-session end-session recover-session force config location',
@@ -1867,11 +1928,11 @@ PROGRAMS: dict[str, Runs] = {
     **dict.fromkeys(('run-one', 'run-this-one', 'run-one-constantly', 'run-one-until-success', 'run-one-until-failure', 'keep-one-running'), _RUNS),
     **dict.fromkeys(('tini', 'tini-static', 'docker-init'), rest('s p: v w g e: l h')),
     'dumb-init': rest('r: c v h V', 'rewrite= single-child verbose'),
-    **dict.fromkeys(('fakeroot', 'fakeroot-ng', 'fakeroot-sysv', 'fakeroot-tcp'), rest('l: f: s: i: u b: h v p:', 'lib= faked= save-file= load-file= unknown-is-real fd-base=')),
-    'fakechroot': rest('s l: d: e: c: b: h v', 'use-system-libs lib= elfloader= environment= config-dir= bindir='),
+    **dict.fromkeys(('fakeroot', 'fakeroot-ng', 'fakeroot-sysv', 'fakeroot-tcp'), rest('l: f: s: i: u b: h v p:', 'lib= faked= save-file= load-file= unknown-is-real fd-base=', shell=True)),
+    'fakechroot': rest('s l: d: e: c: b: h v', 'use-system-libs lib= elfloader= environment= config-dir= bindir=', shell=True),
     'faketime': _faketime,
-    'proot': rest('r: b: m: q: w: v: V h k: 0 i: S: R: l L p n', 'rootfs= bind= mount= qemu= pwd= cwd= verbose= kernel-release= root-id change-id= kill-on-exit'),
-    'firejail': rest('c:', code=('c',), lenient=True),  # every long option has its value glued on
+    'proot': rest('r: b: m: q: w: v: V h k: 0 i: S: R: l L p n', 'rootfs= bind= mount= qemu= pwd= cwd= verbose= kernel-release= root-id change-id= kill-on-exit', shell=True),
+    'firejail': rest('c:', code=('c',), lenient=True, shell=True),  # every long option has its value glued on
     **dict.fromkeys(('proxychains', 'proxychains4', 'proxychains-ng'), rest('q f:')),
     **dict.fromkeys(('torsocks', 'torify', 'tsocks', 'usewithtor'), rest('i d q v u: p: P: a: h', 'shell isolate debug quiet verbose port= user= pass= address=')),
     'sshpass': rest('p: f: d: e:: v h V P:'),
@@ -1886,15 +1947,15 @@ PROGRAMS: dict[str, Runs] = {
     'catchsegv': _RUNS,
     'eatmydata': _RUNS,
     'ip': _ip,
-    'rustup': after(('run',), rest('', 'install', operands=1)),
-    'direnv': after(('exec',), rest(operands=1)),
+    'rustup': after(('run',), rest('', 'install', operands=1), before=_grammar('h q v V', 'quiet verbose')),
+    'direnv': after(('exec',), rest(operands=1), before=_grammar('h v')),
     # The names of GNU's programs where another system has its own.
     'genv': _env,
     'gnohup': _RUNS,
     'gnice': rest('n:', 'adjustment=', number=_NICE),
     'gtimeout': rest('s: k: v f p', 'signal= kill-after= foreground preserve-status verbose', operands=1),
     'gstdbuf': rest('i: o: e:', 'input= output= error='),
-    'gchroot': rest('u: g: G: n', 'userspec= groups= skip-chdir', operands=1),
+    'gchroot': rest('u: g: G: n', 'userspec= groups= skip-chdir', operands=1, shell=True),
     'gxargs': _xargs,
     'gfind': _find,
     # Sub-commands and options that hold code.
@@ -1913,7 +1974,7 @@ PROGRAMS: dict[str, Runs] = {
     'concurrently': every_operand('n: k g r p: s: i l: c: h', 'names= kill-others kill-others-on-fail group raw prefix= success= handle-input prefix-length= prefix-colors= no-color max-processes= timings restart-tries= restart-after='),
     'xvfb-run': rest('a e: f: h l n: p: s: w:', 'auto-servernum auto-display error-file= auth-file= listen-tcp server-num= xauth-protocol= server-args= wait='),
     # Project runners.
-    'uv': runner('run', valued='--with --python -p --project --directory --extra --group --env-file --package --index --with-requirements --with-editable --only-group --no-group'),
+    'uv': runner('run', 'tool run', valued='--with --python -p --project --directory --extra --group --env-file --package --index --with-requirements --with-editable --only-group --no-group'),
     'uvx': runner(valued='--with --python -p --from --index'),
     'poetry': runner('run', valued='-C --directory -P --project'),
     'pipenv': runner('run', valued='--python --pypi-mirror'),
@@ -1922,10 +1983,14 @@ PROGRAMS: dict[str, Runs] = {
     'rye': runner('run', valued='--pyproject'),
     'npx': runner(valued='-p --package -w --workspace --registry', code=('-c', '--call')),
     'bunx': runner(),
+    'bun': runner('x', 'exec'),
+    'corepack': rest(),
+    'systemd-cat': rest('t: p: h', 'identifier= priority= stderr-priority= level-prefix= namespace='),
+    **dict.fromkeys(('nvm', 'nave', 'n'), _versioned),
     'npm': runner('exec', 'x', valued='-w --workspace --package --prefix -C --registry', code=('-c', '--call')),
     'pnpm': runner('exec', 'dlx', valued='-C --dir --filter -F --package'),
     **dict.fromkeys(('pyenv', 'rbenv', 'nodenv', 'jenv', 'goenv', 'plenv', 'phpenv', 'asdf'), runner('exec')),
-    **dict.fromkeys(('opam', 'stack', 'cabal', 'fnm', 'lerna', 'nx'), runner('exec', operand='tool')),
+    **dict.fromkeys(('opam', 'stack', 'cabal', 'fnm', 'lerna', 'nx'), runner('exec', valued='--using')),
     **dict.fromkeys(('honcho', 'foreman', 'volta', 'toolbox'), runner('run', valued='-e --env -f --procfile --node --npm --yarn -c --container')),
     'tox': runner('exec', valued='-e -c', operand='tool'),
     'dotenvx': runner('run', valued='-f --env-file -e --env', operand='tool'),
@@ -1943,7 +2008,7 @@ PROGRAMS: dict[str, Runs] = {
     'conda': runner('run', valued='-n --name -p --prefix --cwd'),
     'mamba': runner('run', valued='-n --name -p --prefix --cwd'),
     'micromamba': runner('run', valued='-n --name -p --prefix --cwd'),
-    'mise': runner('exec', 'x', valued='-C --cd -E --env -j --jobs', code=('-c', '--command'), operand='tool'),
+    **dict.fromkeys(('mise', 'rtx'), runner('exec', 'x', valued='-C --cd -E --env -j --jobs', code=('-c', '--command'), operand='tool')),
     'dotenv': runner('run', valued='-f --file -q --quote -e --export'),
     'nix-shell': runner(valued='-p -A -I --arg --argstr', code=('--run', '--command'), operand='other'),
 }  # fmt: skip
