@@ -1,9 +1,7 @@
-"""`Shell`: tools, denials, approvals, the end of a run and live output in the words of Pydantic AI."""
+"""`Shell`: tools, denials, approvals and the end of a run in the words of Pydantic AI."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +10,6 @@ from typing import Annotated, Any, Self, cast, get_type_hints
 from pydantic import GetPydanticSchema
 from pydantic_ai import (
     ApprovalRequired,
-    CapabilityEvent,
     DeferredToolRequests,
     FunctionToolset,
     ModelRetry,
@@ -21,7 +18,6 @@ from pydantic_ai import (
     ToolReturn,
 )
 from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
-from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import AgentDepsT
@@ -37,8 +33,9 @@ from anyshell import (
     ShellKeywords,
     ShellOptions,
     ShellSession,
-    StreamChunk,
 )
+from pydantic_ai_anyshell.output import emitter
+from pydantic_ai_anyshell.toolset import ShellToolset
 from pydantic_ai_anyshell.workspace import WORKSPACE, WorkspaceSandbox
 
 ENDLESS = 1_000_000
@@ -58,19 +55,6 @@ something else than an object, such as a list, that all of them are missing."""
 
 LIVE_OBJECT = GetPydanticSchema(lambda _source, _handler: core_schema.none_schema())
 """An agent spec is plain data, so in its schema such a setting can only be null."""
-
-
-@dataclass(kw_only=True)
-class CommandOutput(CapabilityEvent, namespace='anyshell', name='output'):
-    """A piece of output, in the run's event stream while the command runs.
-
-    Attributes:
-        text: What was written; of one stream, in order.
-        stream: 'stdout' or 'stderr'.
-    """
-
-    text: str
-    stream: str
 
 
 @dataclass
@@ -146,7 +130,7 @@ class Shell(ShellOptions, AbstractCapability[AgentDepsT]):
                 arguments,
                 call_id=call_id,
                 approved=ctx.tool_call_approved,
-                on_output=_emitter(ctx),
+                on_output=emitter(ctx),
             )
         except CommandDenied as denied:
             raise ModelRetry(str(denied)) from denied
@@ -191,52 +175,6 @@ _HINTS = get_type_hints(Shell, include_extras=True)
 Shell.__init__.__annotations__ |= {
     name: _HINTS[name] for name in Shell.__init__.__annotations__ if name in _HINTS
 }
-
-
-class ShellToolset(FunctionToolset[AgentDepsT]):
-    """The tools; without the capability, `toolsets=[Shell().get_toolset()]`, they end the session of a run themselves."""
-
-    def __init__(
-        self,
-        tools: Sequence[Tool[AgentDepsT]],
-        name: str,
-        asked: set[str | None],
-        end: Callable[[RunContext[AgentDepsT], bool], Awaitable[None]],
-    ) -> None:
-        super().__init__(tools, id=name)
-        self.asked = asked
-        self.end = end
-        self.ctx: RunContext[AgentDepsT] | None = None
-
-    async def for_run(self, ctx: RunContext[AgentDepsT]) -> ShellToolset[AgentDepsT]:
-        mine = copy.copy(self)
-        mine.ctx = ctx
-        return mine
-
-    async def for_run_step(self, ctx: RunContext[AgentDepsT]) -> ShellToolset[AgentDepsT]:
-        self.asked.discard(ctx.run_id)  # the run goes on, so what was asked is answered
-        return self
-
-    async def __aexit__(self, *args: object) -> None:
-        # With the capability its `wrap_run`, which knows the run's output, came first, and nothing is left to end.
-        if self.ctx is not None:
-            await self.end(self.ctx, self.ctx.run_id in self.asked)
-
-
-def _emitter(ctx: RunContext[Any]) -> Callable[[StreamChunk], Awaitable[None]]:
-    refused = False
-
-    async def emit(chunk: StreamChunk) -> None:
-        nonlocal refused
-        if not refused:
-            try:
-                await ctx.emit(CommandOutput(text=chunk.data, stream=chunk.stream_type))
-            except (
-                UserError
-            ):  # here are no events: a toolset without its capability, a durable unit
-                refused = True
-
-    return emit
 
 
 def _changed(ctx: RunContext[Any], arguments: dict[str, Any]) -> str | None:
