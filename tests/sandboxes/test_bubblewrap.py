@@ -135,3 +135,23 @@ async def test_a_crowd_for_which_there_are_too_few_descriptors_is_told_so(tmp_pa
     assert all('Too many open files' in answer for answer in told)
     assert after - before <= 16 * 3
     assert again == '[stdout]\nagain\n'
+
+
+@pytest.mark.needs('bubblewrap')
+async def test_a_command_that_removes_the_sandboxs_files_costs_what_runs_and_no_more(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
+    options = ShellOptions(unresolved='allow')
+    async with (
+        BubblewrapSandbox(cwd=tmp_path) as sandbox,
+        ShellSession(options, sandbox=sandbox) as session,
+    ):
+        await session.start_command('sleep 60')
+        await sandbox.execute('rm -rf anyshell-*')
+        answers = [await session.run_command('echo up') for _ in range(2)]
+        started = await session.start_command('echo up')
+
+    assert answers[1] == '[stdout]\nup\n'
+    assert started.endswith('ID: j2')
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import shutil
 import time
 
 import pytest
@@ -359,3 +360,41 @@ async def test_a_place_without_linux_is_told_so(tmp_path):
     await elsewhere.machine.aclose()
 
     assert answer.startswith('[Error: sessions need a Linux /proc in the sandbox')
+
+
+async def test_a_command_whose_files_are_gone_is_no_reason_to_refuse_others(short):
+    options = ShellOptions(unresolved='allow', kill_grace=0.2)
+    async with ShellSession(options, sandbox=short) as session:
+        await session.start_command('sleep 60')
+        shutil.rmtree(session._processes._directory)
+        lost = await session.check_command('j1')
+        started = await session.start_command('echo up; exit 3')
+        await session.tools[2].call({'command_id': 'j2', 'wait_seconds': 20})
+        listing = await session.tools[2].call({})
+        again = await session.check_command('j1')
+
+    assert lost.startswith('[Error: the sandbox no longer has the files of this command')
+    assert again == lost
+    assert started.endswith('ID: j2')
+    assert (
+        listing.text
+        == "j1: ended and lost: 'sleep 60'\nj2: finished, exit code 3: 'echo up; exit 3'"
+    )
+
+
+async def test_half_an_answer_is_a_sentence(tmp_path):
+    class Full(Short):
+        """Can start no more processes for `_as_show`."""
+
+        async def execute_streaming(self, command, **options):
+            async for chunk in super().execute_streaming(
+                command.replace('_as_show() {', '_as_show() { return 0;'), **options
+            ):
+                yield chunk
+
+    full = Full(tmp_path)
+    async with ShellSession(ShellOptions(unresolved='allow'), sandbox=full) as session:
+        answer = await session.run_command('echo hi')
+    await full.machine.aclose()
+
+    assert answer.startswith('[Error: the sandbox gave half an answer')

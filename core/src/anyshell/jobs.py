@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from anyshell.errors import InvalidCommand, JobsRefused, UnknownCommandID
 from anyshell.result import CommandResult
-from anyshell.sandbox.base import STREAMS, Flag, StreamChunk
+from anyshell.sandbox.base import STREAMS, CommandLost, Flag, StreamChunk
 from anyshell.sandbox.capture import Decoder, decode_tail
 from anyshell.waiting import Condition, Search
 
@@ -58,6 +58,7 @@ class Job:
         ended: When it was first seen to have ended.
         stdin: Whether it was started with a standard input to write to.
         background: `False` for a command that was waited for and is kept because its output was cut.
+        lost: Whether the sandbox no longer knows it; a look at it says why.
         size: How much output of such a command there is, in bytes.
         seen: How much of each stream a `since='last'` has shown.
     """
@@ -70,6 +71,7 @@ class Job:
     ended: float | None = None
     stdin: bool = False
     background: bool = True
+    lost: bool = False
     size: int = 0
     seen: dict[StreamType, int] = field(default_factory=lambda: dict.fromkeys(STREAMS, 0))
 
@@ -362,11 +364,15 @@ class Jobs:
 
     async def states(self) -> list[tuple[Job, bool]]:
         """Every background command, and whether it has ended."""
-        return [
-            (job, await self._look(job, timeout=0))
-            for job in tuple(self._jobs.values())
-            if job.background
-        ]
+        states: list[tuple[Job, bool]] = []
+        for job in tuple(self._jobs.values()):
+            if job.background:
+                try:
+                    states.append((job, await self._look(job, timeout=0)))
+                except CommandLost:  # no reason to refuse all others
+                    job.ended, job.lost = job.ended or time.monotonic(), True
+                    states.append((job, True))
+        return states
 
     async def stop(self, command_id: str) -> CommandResult:
         """End a background command with all that it started; one that has ended is left as it is.
@@ -477,7 +483,9 @@ class Jobs:
 
     async def _look(self, job: Job, *, timeout: float) -> bool:
         """Whether the job has ended, after waiting `timeout` seconds for it."""
-        if job.ended is None and await self._processes.wait(job.process, timeout=timeout):
+        if (job.ended is None or job.lost) and await self._processes.wait(
+            job.process, timeout=timeout
+        ):
             job.ended = time.monotonic()
         return job.ended is not None
 

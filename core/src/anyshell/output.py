@@ -6,6 +6,10 @@ The labels and status lines are those of pydantic-ai-harness' Shell, to the lett
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NO_OUTPUT = '(no output)'
 NO_OUTPUT_YET = '(no output yet)'
@@ -139,14 +143,25 @@ def waited(condition: str, *, met: bool, running: bool) -> str:
     return f'[not ready: the command ended before {condition} came]'
 
 
-def listing(rows: list[tuple[str, str, float, int | None]]) -> str:
-    """The words for all background commands: ID, command, seconds since the start, exit code or `None` while it runs."""
+def listing(rows: Sequence[tuple[str, str, float, int | Literal['lost'] | None]]) -> str:
+    """The words for all background commands.
+
+    Args:
+        rows: ID, command, seconds since the start, and the exit code: `None` while it runs, 'lost' when the sandbox no
+            longer knows it.
+    """
     if not rows:
         return '(no background commands)'
     return '\n'.join(
-        f'{command_id}: {f"running for {seconds:.0f}s" if exit_code is None else f"finished, exit code {exit_code}"}: {command!r}'
+        f'{command_id}: {_state(seconds, exit_code)}: {command!r}'
         for command_id, command, seconds, exit_code in rows
     )
+
+
+def _state(seconds: float, exit_code: int | Literal['lost'] | None) -> str:
+    if exit_code is None:
+        return f'running for {seconds:.0f}s'
+    return 'ended and lost' if exit_code == 'lost' else f'finished, exit code {exit_code}'
 
 
 def without_effect(names: list[str], why: str) -> str:

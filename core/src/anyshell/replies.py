@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from anyshell import output
 from anyshell.tools import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from anyshell.jobs import Job
     from anyshell.options import ShellOptions
@@ -99,18 +99,18 @@ class Replies:
         )
         return Reply(text, facts(result))
 
-    def listing(self, jobs: Iterable[Job]) -> Reply:
+    def listing(self, jobs: Sequence[Job]) -> Reply:
         """For all background commands."""
-        rows = [
+        rows: list[tuple[str, str, float, int | Literal['lost'] | None]] = [
             (
                 job.id,
                 job.command,
                 (job.ended or time.monotonic()) - job.started,
-                job.process.exit_code,
+                'lost' if job.lost else job.process.exit_code,
             )
             for job in jobs
         ]
-        known = [{'job_id': job_id, 'exit_code': exit_code} for job_id, _, _, exit_code in rows]
+        known = [{'job_id': job.id, 'exit_code': job.process.exit_code} for job in jobs]
         return Reply(output.listing(rows), {'jobs': known})
 
     def lines(

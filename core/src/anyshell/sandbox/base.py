@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from anyshell.errors import SandboxError
 from anyshell.keywords import Keywords
 from anyshell.synchronous import Closing
 
@@ -142,6 +143,10 @@ class Written:
 
     tail: bytes = b''
     total: int = 0
+
+
+class CommandLost(SandboxError):
+    """Raised when the sandbox no longer knows a command, which has been ended."""
 
 
 class Processes(ABC):

@@ -119,12 +119,13 @@ class _Namespaces(KeptChannel):
 
     def _alive(self) -> Lane:
         root = self._root
-        if root is not None and not root.gone():
+        # Its directory may be gone too: commands can remove it where they can write it, as with cwd='/tmp'.
+        if root is not None and not root.gone() and os.path.isdir(self.here):
             return root
         if root is not None:
             self._bury(root)
         self._check_places()
-        if not self.here:
+        if not os.path.isdir(self.here):
             self.here = temporary_directory()
         self.group = Group(memory=self._memory, pids=self._pids)
         before = self._before

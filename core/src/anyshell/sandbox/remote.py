@@ -32,7 +32,7 @@ from anyshell.sandbox.posix import (
     writing,
 )
 from anyshell.sandbox.process import DRAIN, QUIET
-from anyshell.sandbox.scripts import KEPT, FarProcess, ScriptProcesses
+from anyshell.sandbox.scripts import KEPT, FarProcess, ScriptProcesses, answering
 from anyshell.sandbox.streaming import stream_command
 from anyshell.sandbox.waits import CHUNK, given_up, ready, step
 from anyshell.sandbox.watch import Watcher, temporary_directory
@@ -166,7 +166,8 @@ class KeptProcesses(ScriptProcesses):
             raise self._refusal(process, word)
         async for stream, data in self._rest(process, lane, deadline):
             yield stream, data
-        process.exit_code = int(process.codes['stdout'])
+        with answering():
+            process.exit_code = int(process.codes['stdout'])
 
     async def _lost_lane(self, process: KeptProcess, lane: Lane) -> SandboxError:
         process.state = 'lost'

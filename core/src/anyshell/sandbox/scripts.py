@@ -12,6 +12,7 @@ import re
 import secrets
 import shlex
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -24,12 +25,21 @@ from anyshell.errors import (
     WorkingDirectoryGone,
 )
 from anyshell.sandbox import far
-from anyshell.sandbox.base import STREAMS, Process, Processes, Shell, Spawn, StreamType, Written
+from anyshell.sandbox.base import (
+    STREAMS,
+    CommandLost,
+    Process,
+    Processes,
+    Shell,
+    Spawn,
+    StreamType,
+    Written,
+)
 from anyshell.sandbox.channels import Channel, Far, decoded, settings
 from anyshell.sandbox.shells import LINE, MAX_ARGUMENT, READ_LINE
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Generator
     from typing import Any
 
     from anyshell.sandbox.base import Flag
@@ -373,12 +383,13 @@ class ScriptProcesses(Processes):
             raise WorkingDirectoryGone(
                 f'the working directory {process.spawn.cwd!r} does not exist; nothing was run'
             )
-        for stream in STREAMS:
-            numbers, _, rest = rest.partition(b'\n')
-            start, total = map(int, numbers.split())
-            data, _, rest = rest.partition(b'.\n')
-            process.kept[stream] = start, decoded(data)
-            process.total[stream] = total
+        with answering():
+            for stream in STREAMS:
+                numbers, _, rest = rest.partition(b'\n')
+                start, total = map(int, numbers.split())
+                data, _, rest = rest.partition(b'.\n')
+                process.kept[stream] = start, decoded(data)
+                process.total[stream] = total
         if state.isdecimal():
             process.exit_code = int(state)
             process.state = 'ended' if tail else 'shown'
@@ -386,7 +397,7 @@ class ScriptProcesses(Processes):
 
     def _lost(self, process: FarProcess) -> None:
         process.state = 'never'
-        raise SandboxError(
+        raise CommandLost(
             'the sandbox no longer has the files of this command: it was restarted, or not heard of for too long, '
             'and the command has been ended. Start it again if it is still needed'
         )
@@ -433,9 +444,10 @@ class ScriptProcesses(Processes):
             f'_as_show {process.name}.{letter} {start} {length}', process, timeout=120
         )
         numbers, _, data = reply.partition(b'\n')
-        first, total = map(int, numbers.split())
-        process.total[stream] = total
-        return first, decoded(data.removesuffix(b'.\n'))
+        with answering():
+            first, total = map(int, numbers.split())
+            process.total[stream] = total
+            return first, decoded(data.removesuffix(b'.\n'))
 
     async def send(self, process: Process, data: bytes) -> None:
         it = self._of(process)
@@ -517,6 +529,18 @@ class ScriptProcesses(Processes):
     def _of(self, process: Process) -> FarProcess:
         assert isinstance(process, FarProcess)  # noqa: S101 - only `spawn` makes them
         return process
+
+
+@contextmanager
+def answering() -> Generator[None]:
+    """A script that could start no process gives half an answer, or none."""
+    try:
+        yield
+    except ValueError as error:
+        raise SandboxError(
+            'the sandbox gave half an answer, as it does when it can start no more processes; '
+            'stop background commands, or wait, and try again'
+        ) from error
 
 
 async def _flagged(work: Coroutine[Any, Any, str], cancelled: Flag | None) -> str | None:
