@@ -14,7 +14,7 @@ import click
 
 from anyshell.command_line.demo import demo
 from anyshell.command_line.doctor import doctor, own_version
-from anyshell.command_line.rules import policy_options, said, settings
+from anyshell.command_line.rules import policy_options, settings
 from anyshell.command_line.run import run
 from anyshell.command_line.terminal import colour
 from anyshell.errors import AnyshellError
@@ -45,7 +45,7 @@ class _Group(click.Group):
             error.show()
             sys.exit(_FAILED)
         except AnyshellError as error:
-            click.echo(f'Error: {said(error)}', err=True)
+            click.echo(f'Error: {error}', err=True)
             sys.exit(_FAILED)
         sys.exit(result if isinstance(result, int) else 0)
 

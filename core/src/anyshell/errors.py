@@ -172,7 +172,6 @@ class OptionError(AnyshellError, ValueError):
         super().__init__(f'{option}={value!r} is not allowed: it must be {allowed}')
         self.option = option
         self.value = value
-        self.allowed = allowed
 
 
 class PolicyError(AnyshellError, ValueError):

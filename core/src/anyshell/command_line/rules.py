@@ -7,35 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anyshell.errors import OptionError, PolicyError
+from anyshell.errors import PolicyError
 from anyshell.policy.rules import OPERATORS, Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-OPTIONS = {
-    'allowed_commands': '--allow',
-    'denied_commands': '--deny',
-    'ask_commands': '--ask',
-    'denied_operators': '--deny-operator',
-    'allow_interactive': '--allow-interactive',
-    'unresolved': '--unresolved',
-    'shell': '--shell',
-    'cwd': '--cwd',
-    'default_timeout': '--timeout',
-    'env': '--env',
-    'denied_env_patterns': '--hide-env',
-}
-"""What a setting is called here."""
-
-ONE_POLICY = 'give only one of --policy, --no-policy and rules such as --allow and --deny'
-
-
-def said(error: Exception) -> str:
-    """What an error says to who typed a command: settings have the names that they have there."""
-    if isinstance(error, OptionError) and error.option in OPTIONS:
-        error = OptionError(OPTIONS[error.option], error.value, error.allowed)
-    return str(error)
 
 
 def seconds(context: click.Context, parameter: click.Parameter, given: object) -> float | None:

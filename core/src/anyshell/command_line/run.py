@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import click
 
 from anyshell.command_line import sandboxes
-from anyshell.command_line.rules import ONE_POLICY, policy_options, said, seconds, settings
+from anyshell.command_line.rules import policy_options, seconds, settings
 from anyshell.command_line.terminal import say
 from anyshell.errors import (
     AnyshellError,
@@ -175,7 +175,9 @@ def run(
     """  # noqa: D301 - a backspace is how click is told not to wrap
     rules = settings(**given)
     if (path is not None) + bool(rules) + no_policy > 1:
-        raise click.UsageError(ONE_POLICY)
+        raise click.UsageError(
+            'give only one of --policy, --no-policy and rules such as --allow and --deny'
+        )
     if no_policy:
         rules.update(denied_commands=(), allow_interactive=True, unresolved='allow')
     try:
@@ -197,7 +199,7 @@ def run(
             _signalled(partial(_run, line, options, sandbox, as_model=as_model, yes=yes))
         )
     except (AnyshellError, OSError, ValueError) as error:
-        _complain(said(error))
+        _complain(str(error))
         code = FAILED
     return code
 
