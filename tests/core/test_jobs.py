@@ -413,3 +413,13 @@ async def test_lines_of_a_log_without_its_head_say_so(shell) -> None:
     assert (label, reply.facts['dropped_bytes'] > 0) == ('[stdout]', True)
     assert 1 < int(second) < 200000
     assert first != '1'
+
+
+async def test_commands_that_run_out_of_time_together_are_no_more_jobs_than_may_be(shell) -> None:
+    async with shell(max_jobs=3, on_timeout='background', kill_grace=0.1) as session:
+        answers = await asyncio.gather(
+            *(session.run_command('sleep 60', timeout_seconds=0.05) for _ in range(12))
+        )
+
+    assert sum(answer.startswith('[status: running]') for answer in answers) == 3
+    assert answers.count('[Command timed out after 0.05s]') == 9

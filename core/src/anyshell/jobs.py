@@ -181,11 +181,11 @@ class Jobs:
                 process, timeout=timeout, on_bytes=listener, cancelled=cancelled
             )
             taken_back = not ended and cancelled is not None and cancelled.is_set()
-            if not ended and background and not taken_back and await self._has_room():
-                keep = True
-                await self._processes.detach(process)
-                job = self._publish(spawn, process, started)
-                return await self._result(job, timed_out=timeout)
+            if not ended and background and not taken_back:
+                job = await self._let_go(spawn, process, started)
+                if job is not None:
+                    keep = True
+                    return await self._result(job, timed_out=timeout)
             if not ended:
                 await self._processes.terminate(
                     process, grace=CANCEL_GRACE if taken_back else self._grace
@@ -362,10 +362,12 @@ class Jobs:
         if rest:
             yield rest
 
-    async def states(self) -> list[tuple[Job, bool]]:
-        """Every background command, and whether it has ended."""
+    async def states(self, *, before: Job | None = None) -> list[tuple[Job, bool]]:
+        """Every background command, and whether it has ended; with `before` those that were known before that one."""
         states: list[tuple[Job, bool]] = []
         for job in tuple(self._jobs.values()):
+            if job is before:
+                break
             if job.background:
                 try:
                     states.append((job, await self._look(job, timeout=0)))
@@ -431,8 +433,19 @@ class Jobs:
         self._by_call = {call: known for call, known in self._by_call.items() if known != job.id}
         await self._processes.forget(job.process)
 
-    async def _has_room(self) -> bool:
-        return sum(not ended for _, ended in await self.states()) < self._max_jobs
+    async def _let_go(self, spawn: Spawn, process: Process, started: float) -> Job | None:
+        """Make a job of a command that is waited for; `None` when there is no room for it."""
+        await self._processes.detach(process)
+        # Known before the others are counted: of commands at the same time, the first ones have room.
+        job = self._publish(spawn, process, started)
+        room = False
+        try:
+            states = await self.states(before=job)
+            room = sum(not ended for _, ended in states) < self._max_jobs
+        finally:
+            if not room:
+                self._jobs.pop(job.id, None)
+        return job if room else None
 
     async def _make_room(self) -> None:
         states = await self.states()
