@@ -115,6 +115,7 @@ def test_the_reader_finds_what_bash_runs(line: str, names: set[str]) -> None:
         'echo $(cat <<E)',
         'echo $((ls # \\\n); ls)',
         '((1)\\\n)',
+        '(($[ls x))',
         'cat <<E | declare a=(b\nc)\nE',
         'a=(b',
         'cat <<E\n${\nE\n',

@@ -982,8 +982,14 @@ class Reader:
                 self._quoted(char, [], [])
             elif char == '`':
                 self.at = self._backtick_end() + 1
-            elif char == '$' and arithmetic and self._char(self._skip(self.at + 1)) in {'(', '['}:
+            elif char == '$' and arithmetic and self._char(self._skip(self.at + 1)) == '(':
                 self._dollar([], [], quoted=False)
+            elif char == '$' and arithmetic and self._char(self._skip(self.at + 1)) == '[':
+                try:
+                    self._dollar([], [], quoted=False)
+                except NotUnderstood as error:
+                    error.deferred = True  # bash notices when it evaluates the text
+                    raise
             elif char == '$' and self._char(self._skip(self.at + 1)) == "'":
                 self._ansi_c(self.at, self._skip(self.at + 1), [])
             else:
