@@ -93,6 +93,11 @@ ROWS = [
         'A=1 ls', 'LC_ALL=C ls', 'PAGER=ls git log', 'GIT_PAGER=cat git log', 'PAGER= git log', 'env A=1 ls', 'export A=1', 'PATHS=x ls', 'PYTHONPATH=x ls', 'export EDITOR',
     )),
     *((DEFAULT, line, ALLOW, None) for line in ('PATH=. ls', 'EDITOR=vim git commit', 'PAGER=rm git log', 'LD_PRELOAD=x ls')),
+    # Some programs start a shell when they are given no command
+    ({'allowed_commands': ('linux64',)}, 'linux64', DENY, 'allowed_commands'),
+    ({'allowed_commands': ('linux64', 'sh')}, 'linux64', ALLOW, None),
+    ({'denied_commands': ('sh',)}, 'chroot /', DENY, 'denied_commands'),
+    ({'allowed_commands': ('linux64', 'ls')}, 'linux64 ls', ALLOW, None),
     # Project runners answer for what they run
     ({'allowed_commands': ('uv',)}, 'uv run pytest', ALLOW, None),
     # Text that is evaluated

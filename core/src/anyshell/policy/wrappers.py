@@ -284,7 +284,7 @@ def rest(
                 span,
             )
         elif shell:
-            search.shell_input(situation, by=name, span=span)
+            search.run([static('sh', span)], situation._replace(functions=False), span)
 
     return runs
 
