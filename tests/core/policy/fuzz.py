@@ -107,7 +107,7 @@ def made(kind: str, count: int, seed: int, *, bash: bool) -> list[str]:
             '\0' not in line
             and len(line) < 2000
             and not any(word in line for word in (*_LEFT_OUT, *_KNOWN))
-            and not _SCRIPT_CALLED_RM.search(line)
+            and not _SCRIPT_CALLED_RM.search(line.replace('\\\n', ''))
         ):
             found.append(line)
     return found

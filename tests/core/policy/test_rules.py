@@ -76,7 +76,7 @@ ROWS = [
     # What needs no entry
     *(({'allowed_commands': ('ls',)}, line, ALLOW, None) for line in (
         'cd x && pwd; :; true || false', 'command ls', 'exec ls', 'eval ls', 'builtin command ls', 'while ls; do break; done', 'ls || exit 1',
-        'f() { ls; }; f', 'time ls', '! ls', '[[ a ]] && ls', '((1)) && ls', 'x=1 ls', 'f() { return 1; }; f && ls', 'x=(a b); ls', 'exec 2>&1; ls',
+        'f() { ls; }; f', 'ls a; f() { ls; }; f', 'time ls', '! ls', '[[ a ]] && ls', '((1)) && ls', 'x=1 ls', 'f() { return 1; }; f && ls', 'x=(a b); ls', 'exec 2>&1; ls',
     )),
     *(({'allowed_commands': ('ls',)}, line, DENY, 'allowed_commands') for line in (
         'export A=1', 'f; f() { ls; }', '(f() { ls; }); f', 'ls && f() { ls; }; f', 'f() { ls; } & f', 'f() { ls; } | ls; f', 'f() { ls; }; unset -f f; f',

@@ -83,6 +83,7 @@ RUNS = (
     "bash --rcfile f -c '@'", "bash --init-file f -c '@'", "bash -c -- '@'", "bash -c -e '@'", "dash -c '@'", "ksh -c '@'", "zsh -c '@'", "/bin/sh -c '@'", "bash <<< '@'", "bash -s a <<< '@'",
     "bash - <<< '@'", "bash /dev/stdin <<< '@'", "bash /proc/self/fd/0 <<< '@'", ". /dev/stdin <<< '@'", "source /dev/fd/0 <<< '@'", "sh <<'E'\n@\nE", "sh -s <<E\n@\nE", "exec bash <<< '@'",
     "f() { bash; }; f <<< 'ls y'; f <<< '@'", "alias z=bash; z <<< 'ls y'; z <<< '@'",
+    'env {,} @', '{,env} @', ". /*dev/stdin <<< '@'", "bash /dev/std?n <<< '@'", "bash /d[e]v/fd/* <<< '@'", "shopt -s extglob\nbash /dev/+(stdin) <<< '@'",
     "{ bash; } <<< '@'", "f() { bash; }; f <<< '@'", "env bash <<< '@'", "sudo -s <<< '@'", "at now <<< '@'", 'sh -c "sh -c \'@\'"', "sh -c 'eval \"@\"'",
     "bash-static -c '@'", "osh -c '@'", "brush -c '@'", "pdksh -c '@'", "oksh -c '@'", "loksh -c '@'",
     # Project runners
@@ -96,7 +97,7 @@ RUNS = (
 # Refused, whatever the rest of the line: the command is not known before it runs.
 UNRESOLVED = (
     'alias z=bash; z; ls | z', 'f() { bash; }; f; ls | f',
-    'trap $x', 'hash -Z ls', 'complete -Z ls', 'mapfile -Z a', 'printf "$f" \'a[$(ls)]\'', 'bash -o $x ls', 'bash -c ls$x', 'fish --no-such ls', 'xargs source', 'parallel --no-such ls', 'su --no-such ls', 'su bob $x', 'script --no-such f', 'tmux attach \\; "$x"', 'tmux neww -Z ls', 'screen -Z ls', 'start-stop-daemon --no-such -x ls', 'rr -x record ls',
+    'lxc exec -- $c ls', 'ls | bash /dev/st*', 'trap $x', 'hash -Z ls', 'complete -Z ls', 'mapfile -Z a', 'printf "$f" \'a[$(ls)]\'', 'bash -o $x ls', 'bash -c ls$x', 'fish --no-such ls', 'xargs source', 'parallel --no-such ls', 'su --no-such ls', 'su bob $x', 'script --no-such f', 'tmux attach \\; "$x"', 'tmux neww -Z ls', 'screen -Z ls', 'start-stop-daemon --no-such -x ls', 'rr -x record ls',
     'coresched -Z ls', 'entr -Z ls', 'hyperfine --no-such ls', 'lxc exec c$x ls', 'timeout -- $x ls', 'timeout "-n$x" 5 ls', 'f() { ls; }; if ls; then f() { bash; }; fi; ls | f',
     # What is only an option's beginning may be any option
     'x=unset; env "--$x" ls rm y', 'x=v; timeout "-$x" 5 rm y', 'nice "-$x" ls rm y', 'timeout "--$x" 5 rm y',
@@ -114,7 +115,7 @@ UNRESOLVED = (
 
 # Nothing of these runs another program, whatever they are called.
 HARMLESS = (
-    'watch --help', 'watch -n 1', 'env --help', 'command -p', 'command -p -v rm', 'builtin', 'enable -n test', 'bash --version rm', 'fish --version', 'fish -n rm.fish', 'source', 'at -l', 'at -f rm.sh now', 'xargs --help', 'find . -exec', 'find . -exec \\;', 'parallel --version', 'sem --wait', 'flock lock', 'runuser -u bob', 'sg group', 'busybox', 'screen', 'screen -r x',
+    'ls | bash ./lib/*.sh', 'source /etc/profile.d/*.sh <<< "rm x"', 'bash -c', 'watch --help', 'watch -n 1', 'env --help', 'command -p', 'command -p -v rm', 'builtin', 'enable -n test', 'bash --version rm', 'fish --version', 'fish -n rm.fish', 'source', 'at -l', 'at -f rm.sh now', 'xargs --help', 'find . -exec', 'find . -exec \\;', 'parallel --version', 'sem --wait', 'flock lock', 'runuser -u bob', 'sg group', 'busybox', 'screen', 'screen -r x',
     'bwrap --ro-bind / /', 'perf mem report', 'git submodule foreach', 'git submodule foreach "$x"', 'git bisect run', 'ip netns exec x', 'fd -x', 'entr', 'schedtool -n 5', 'cset proc -e set', 'nsjail -Mo --', 'uv run --', 'npx -c', 'echo {1..9999}', 'echo {1..99}{1..99}', 'script out $x',
     'rustup -q toolchain install rm', 'rustup -v update', 'rustup -V', 'direnv -v', 'heaptrack -p 1234', 'tmux display -p rm', 'screen -L -Logfile rm -dmS n make',
     'busybox --version', 'xargs -h', 'uv tool install rm', 'nvm', 'nvm use', 'nvm install rm', 'doas -n',

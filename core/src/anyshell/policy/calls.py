@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import unicodedata
 from dataclasses import dataclass, field
@@ -42,6 +43,7 @@ _MAX_EXPANDED = 4 * MAX_BYTES
 _STDIN = re.compile(
     r'/dev/stdin|/dev/fd/0+|/proc/(?:self|thread-self|\$\$)/fd/0+|/proc/\d+/fd/0+|-'
 )
+_STDIN_PATHS = ('/dev/stdin', '/dev/fd/0', '/proc/self/fd/0', '/proc/thread-self/fd/0')
 _DESCRIPTOR = re.compile(r'/dev/fd/.*|/proc/[^/]*/fd/.*')
 _INVISIBLE = frozenset(
     '\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0'
@@ -413,7 +415,7 @@ class Search:
         if word.reads_process:
             return 'unknown'
         text = re.sub(r'/+', '/', text)
-        if _STDIN.fullmatch(text):
+        if _STDIN.fullmatch(text) or (word.globs and _may_match(text, _STDIN_PATHS)):
             return situation.stdin
         return 'unknown' if _DESCRIPTOR.fullmatch(text) else 'file'
 
@@ -499,6 +501,8 @@ class Search:
         words: list[Word] = command.words
         if situation.shell == 'bash':
             words = [part for word in words for part in self._fields(word)]
+            if not words:
+                return
         here = situation if stdin is situation.stdin else situation._replace(stdin=stdin)
         if command.redirects and words[0].value == 'exec' and len(words) == 1:
             self.redirected = True
@@ -787,6 +791,11 @@ class Search:
                 self.text[slice(*span)],
                 span,
             )
+
+
+def _may_match(pattern: str, paths: Iterable[str]) -> bool:
+    """Whether a pattern of the shell may stand for one of these files."""
+    return any(fnmatch.fnmatchcase(path, re.sub(r'[@+!?]\*', '*', pattern)) for path in paths)
 
 
 def _moved(span: Span, by: int) -> Span:

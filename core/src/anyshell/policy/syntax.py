@@ -924,11 +924,8 @@ class Reader:
         """Read up to the `close` that matches, and then what stands in between.
 
         bash counts the brackets of arithmetic and patterns over quotes, in arithmetic also over `$(…)` and `$[…]`, but
-        not over `${…}`, which it reads when the text is expanded. Others read it at once.
+        not over `${…}`, which it reads when the text is expanded.
         """
-        if not self.bash:
-            self.scan(parts, subs, close, opener, what=what)
-            return
         begin = self.at
         self._close(close, opener, what=what, arithmetic=what != 'the pattern')
         self._between(begin, self.at - 1, parts, subs, what=what)
@@ -1298,6 +1295,10 @@ class Reader:
             return False
         text = word.parts[0][1]
         if text.isdigit() and text.isascii():
+            if not self.bash and len(text) > 1:
+                raise self.fail(
+                    'a number of two digits before a redirection is read in different ways'
+                )
             return int(text[:12]) <= 0x7FFFFFFF
         return self.bash and _DESCRIPTOR_NAME.fullmatch(text) is not None
 

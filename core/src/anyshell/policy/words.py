@@ -240,7 +240,7 @@ def unknown(span: tuple[int, int], raw: str = '') -> Word:
 def fields(word: Word) -> tuple[list[Word], int]:
     """A word with braces after their expansion, and how many words that made.
 
-    A word that expands too far is one unknown word.
+    A word that expands too far is one unknown word. One that is empty without quotes vanishes: `{,rm}` is `rm`.
     """
     # Everything that is not unquoted text becomes one character, so that braces are found by plain string work.
     text = ''
@@ -268,6 +268,7 @@ def fields(word: Word) -> tuple[list[Word], int]:
             word.substitutions,
         )
         for text in texts
+        if text
     ], len(texts)
 
 
