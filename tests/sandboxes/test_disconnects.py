@@ -420,3 +420,18 @@ async def test_a_forked_child_shares_the_container_and_leaves_it_to_its_parent(b
 @pytest.mark.needs('bubblewrap')
 async def test_a_forked_child_has_namespaces_of_its_own(tmp_path):
     await forks(f'BubblewrapSandbox(cwd={str(tmp_path)!r})')
+
+
+@pytest.mark.needs('ssh')
+async def test_a_command_that_removes_the_far_sides_files_costs_what_runs_and_no_more(ssh_server):
+    seconds = sleeper()
+    async with SshSandbox(**ssh_server.arguments()) as sandbox, session_over(sandbox) as session:
+        await session.start_command(f'sleep {seconds}')
+        await sandbox.execute(f'rm -rf {sandbox._channel.folder}')
+        started = await session.start_command('echo up')
+        answer = await session.run_command('echo up')
+
+        assert started.endswith('ID: j2')
+        assert answer == '[stdout]\nup\n'
+        assert Path(sandbox._channel.folder, 'life').is_fifo()
+    assert await ended(seconds)

@@ -74,6 +74,10 @@ class Channel(ABC):
         """End the place itself with all that runs there, where it is ours; whether that was done."""
         return False
 
+    def renew(self) -> bool:
+        """Have the next scripts make what every connection needs on the far side; whether there is such a thing."""
+        return False
+
     async def know(self) -> Far:
         """What is known about the far side; asked for once."""
         if self.far is None:

@@ -223,6 +223,13 @@ class KeptChannel(Channel):
             self._lent.discard(lane)
             self._retire(lane)
 
+    def renew(self) -> bool:
+        with self._lock:  # somebody may have removed the folder, which a new shell makes
+            for lane in (*self._free, *self._settling):
+                self._retire(lane)
+            self._free, self._settling = [], []
+        return bool(self.grace)
+
     def _retire(self, lane: Lane) -> None:
         if not lane.retired:
             lane.retire()

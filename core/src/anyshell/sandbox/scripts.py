@@ -150,18 +150,24 @@ class ScriptProcesses(Processes):
         if not self._directory:
             epoch = self._channel.epoch
             directory = f'{self._channel.folder or known.tmp}/anyshell-{self._token}'
-            quoted = shlex.quote(directory)
-            reply = await self._channel.call(
-                f'umask 077; [ -d {quoted} ] || mkdir {quoted}; cd {quoted} && '
-                f'echo {shlex.quote(self._marks())} >owner && echo made',
-                timeout=60,
-            )
-            if reply.strip() != b'made':
+            made = await self._made(directory)
+            if not made and self._channel.renew():
+                made = await self._made(directory)
+            if not made:
                 raise SandboxError(
                     f'no private directory can be made below {known.tmp!r} in the sandbox; make room there, or have its TMPDIR name a directory that can be written'
                 )
             self._directory, self._epoch = directory, max(epoch, self._epoch)
         return known
+
+    async def _made(self, directory: str) -> bool:
+        quoted = shlex.quote(directory)
+        reply = await self._channel.call(
+            f'umask 077; [ -d {quoted} ] || mkdir {quoted}; cd {quoted} && '
+            f'echo {shlex.quote(self._marks())} >owner && echo made; :',
+            timeout=60,
+        )
+        return reply.strip() == b'made'
 
     def _forget_directory(self) -> None:
         self._directory = ''
@@ -495,9 +501,7 @@ class ScriptProcesses(Processes):
             self._closed = True
             return
         self._closed = True
-        script = (
-            f': >"$_as_d/t"; _as_end {shlex.quote(self._marks())} {steps(grace)}; rm -rf "$_as_d"'
-        )
+        script = f'[ ! -d "$_as_d" ] || : >"$_as_d/t"; _as_end {shlex.quote(self._marks())} {steps(grace)}; rm -rf "$_as_d"'
         for last in (False, True):  # a connection may have broken unnoticed: the second one is new
             try:
                 await self._end(script, grace)
