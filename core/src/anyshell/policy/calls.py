@@ -795,7 +795,9 @@ class Search:
 
 def _may_match(pattern: str, paths: Iterable[str]) -> bool:
     """Whether a pattern of the shell may stand for one of these files."""
-    return any(fnmatch.fnmatchcase(path, re.sub(r'[@+!?]\*', '*', pattern)) for path in paths)
+    # An extended pattern is read as its text with one of these signs before and a `*` behind it.
+    wide = re.sub(r'[@+!?]', '*', pattern)
+    return any(fnmatch.fnmatchcase(path, wide) for path in paths)
 
 
 def _moved(span: Span, by: int) -> Span:
