@@ -83,7 +83,7 @@ RUNS = (
     "bash --rcfile f -c '@'", "bash --init-file f -c '@'", "bash -c -- '@'", "bash -c -e '@'", "dash -c '@'", "ksh -c '@'", "zsh -c '@'", "/bin/sh -c '@'", "bash <<< '@'", "bash -s a <<< '@'",
     "bash - <<< '@'", "bash /dev/stdin <<< '@'", "bash /proc/self/fd/0 <<< '@'", ". /dev/stdin <<< '@'", "source /dev/fd/0 <<< '@'", "sh <<'E'\n@\nE", "sh -s <<E\n@\nE", "exec bash <<< '@'",
     "f() { bash; }; f <<< 'ls y'; f <<< '@'", "alias z=bash; z <<< 'ls y'; z <<< '@'",
-    'env {,} @', '{,env} @', ". /*dev/stdin <<< '@'", "bash /dev/std?n <<< '@'", "bash /d[e]v/fd/* <<< '@'", "shopt -s extglob\nbash /dev/+(stdin) <<< '@'",
+    'env {,} @', '{,env} @', ". /*dev/stdin <<< '@'", "bash /dev/std?n <<< '@'", "bash /d[e]v/fd/* <<< '@'", "bash /dev/std[^x]n <<< '@'", "bash /dev/std[[:alpha:]]n <<< '@'", "bash /d[!x]v/stdin <<< '@'", "shopt -s extglob\nbash /dev/+(stdin) <<< '@'",
     "{ bash; } <<< '@'", "f() { bash; }; f <<< '@'", "env bash <<< '@'", "sudo -s <<< '@'", "at now <<< '@'", 'sh -c "sh -c \'@\'"', "sh -c 'eval \"@\"'",
     "bash-static -c '@'", "osh -c '@'", "brush -c '@'", "pdksh -c '@'", "oksh -c '@'", "loksh -c '@'",
     # Project runners

@@ -795,8 +795,8 @@ class Search:
 
 def _may_match(pattern: str, paths: Iterable[str]) -> bool:
     """Whether a pattern of the shell may stand for one of these files."""
-    # An extended pattern is read as its text with one of these signs before and a `*` behind it.
-    wide = re.sub(r'[@+!?]', '*', pattern)
+    # Wider than it is: extended patterns have one of these signs in front, and brackets stand for what they hold.
+    wide = re.sub(r'[@+!?]|\[[^/]*', '*', pattern)
     return any(fnmatch.fnmatchcase(path, wide) for path in paths)
 
 
