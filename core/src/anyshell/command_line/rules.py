@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anyshell.errors import PolicyError
-from anyshell.policy.rules import OPERATORS, Entry
+from anyshell.policy.entries import Entry
+from anyshell.policy.rules import OPERATORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

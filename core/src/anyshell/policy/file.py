@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from anyshell.errors import PolicyError
 from anyshell.policy.calls import find
+from anyshell.policy.entries import Entry
 from anyshell.policy.rules import (
     DEFAULT_DENIED_COMMANDS,
     INTERACTIVE_COMMANDS,
     OPERATORS,
     DeniedOperators,
-    Entry,
     Policy,
 )
 from anyshell.policy.syntax import NotUnderstood
@@ -238,11 +238,7 @@ def parse(text: str, path: str = 'policy') -> PolicyFile:
 
 
 def _yaml(value: object) -> str:
-    return (
-        {True: 'true', False: 'false'}.get(value, str(value))
-        if isinstance(value, bool)
-        else str(value)
-    )
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _pairs(node: Any, place: str, known: Sequence[str]) -> list[tuple[str, Any, int]]:
