@@ -164,8 +164,9 @@ def test_a_wait_says_whether_it_came(met, running, line) -> None:
 
 def test_a_listing_has_a_line_for_each_job() -> None:
     assert output.listing([]) == '(no background commands)'
-    assert output.listing([('j1', 'sleep 9', 4.6, None), ('j2', 'true', 1, 0)]) == (
-        "j1: running for 5s: 'sleep 9'\nj2: finished, exit code 0: 'true'"
+    rows = [('j1', 'sleep 9', 4.6, None), ('j2', 'true', 1, 0), ('j3', 'cat', 1, 'lost')]
+    assert output.listing(rows) == (
+        "j1: running for 5s: 'sleep 9'\nj2: finished, exit code 0: 'true'\nj3: ended and lost: 'cat'"
     )
 
 
