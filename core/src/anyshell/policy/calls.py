@@ -23,6 +23,7 @@ from anyshell.policy.syntax import (
     Span,
     read,
 )
+from anyshell.policy.values import Values
 from anyshell.policy.words import UNKNOWN, Word, arithmetic_names, fields, static, unknown
 from anyshell.policy.wrappers import program
 
@@ -141,6 +142,10 @@ def find(command: str, *, shell: Shell, stdin: Input = 'empty') -> Findings:
     """
     search = Search(command, shell)
     search.line(command, stdin)
+    if search.values.late:
+        known, search = search.values, Search(command, shell)
+        search.values = known
+        search.line(command, stdin)
     return search.findings
 
 
@@ -172,11 +177,9 @@ class Search:
         self._nested = 0
         self._expanded = 0
         self._splitting = 'IFS' in text
-        # The variables that the first so many settings give a value with blanks.
-        self._blank: set[str] = set()
-        self._dashed: set[str] = set()
-        self._unknown: set[str] = set()
-        self._settings_seen = 0
+        self.values = Values(self.functions, self.aliases)
+        # The words that were judged as an option too, of the program that they stand behind.
+        self._as_options: dict[tuple[int, str], Word] = {}
         # Where the line may first call a function of its own: before this place stand only definitions.
         self._led = 0
 
@@ -197,7 +200,10 @@ class Search:
                 'code', f'{message}. Write those commands on their own.', situation, text, span
             )
         for name, span in reader.assigned:
-            self.set(name, None, situation, self.text[slice(*span)], span)
+            text = self.text[slice(*span)]
+            default = _PLAIN_DEFAULT.fullmatch(text)
+            values = (static(default[1], span),) if default else (None,)
+            self.set(name, None, situation, text, span, values=values)
 
     def unresolve(
         self,
@@ -367,7 +373,8 @@ class Search:
             inner = self._uncertain(inner)
         if command.kind in {'for', 'select'} and command.name:
             text = self.text[slice(*command.span)]
-            self.set(command.name, None, situation, text, command.span)
+            values = command.words or (unknown(command.span, '$@'),)
+            self.set(command.name, None, situation, text, command.span, values=values)
         for operator, left, right in command.tests:
             if operator in _ARITHMETIC_TESTS:
                 self.hidden((left, right), situation)
@@ -531,6 +538,7 @@ class Search:
             text,
             assignment.span,
             plain=True,
+            values=value.elements if assignment.array else (value,),
         )
         if assignment.name in {'BASH_ALIASES', 'BASH_CMDS'}:
             key = (assignment.subscript or '').strip('\'"')
@@ -547,7 +555,7 @@ class Search:
             else:
                 self.alias(key, value, situation)
 
-    def set(
+    def set(  # noqa: C901  # each variable that runs what it holds is a case
         self,
         name: str,
         value: Word | None,
@@ -556,8 +564,21 @@ class Search:
         span: Span,
         *,
         plain: bool = False,
+        values: Sequence[Word | None] | None = None,
     ) -> None:
-        """Record a variable that is set, `plain` by an assignment of the line itself."""
+        """Record a variable that is set.
+
+        Args:
+            name: The variable; '' when that is not known.
+            value: Its value.
+            situation: Where that happens.
+            text: What sets it.
+            span: The place of that.
+            plain: Whether it is an assignment of the line itself.
+            values: All values that it may get, where those are more or less than `value`.
+        """
+        for item in (value,) if values is None else values:
+            self.values.learn(name, item)
         self.findings.settings.append(Setting(name, value, situation.via, text, span))
         if (not plain and (name in _NAMES_RUN or (value is None and name in _RUN_BY_ITSELF))) or (
             not name and _RISKY.search(self.text)
@@ -607,7 +628,7 @@ class Search:
         elif self.integers and (names := arithmetic_names(value.parts)):
             self.integers = False  # once: what is set here is no integer's text
             for inner in names:
-                self.set(inner, None, situation, text, span)
+                self.set(inner, None, situation, text, span, values=())
             self.integers = True
         if hidden and self.integers:
             self.unresolve(
@@ -631,7 +652,7 @@ class Search:
                     word.span,
                 )
             for name in arithmetic_names(word.parts):
-                self.set(name, None, situation, word.raw, word.span)
+                self.set(name, None, situation, word.raw, word.span, values=())
 
     def run(self, words: list[Word], situation: Situation, span: Span) -> None:
         """Judge `words` as a command, and what that command runs."""
@@ -639,13 +660,8 @@ class Search:
         text = self._text(words, situation, span)
         name, path, reason = resolve(first)
         if name is not None and path is None:
-            if self.splits(first):
-                name = None
-                reason = 'Its folder may become several words. Put the variable in quotes.'
-            elif situation.via and self.gives_dash(first):
-                name = None
-                reason = f'Its folder may be an option of {situation.via[-1]!r}. Write the folder itself.'
-        if name is None:
+            reason = self._folder(words, situation, span)
+        if name is None or reason:
             self.unresolve('name', reason, situation, text, first.span)
             return
         extended = bool(words[1:]) and words[-1].raw == APPENDED.raw
@@ -671,6 +687,9 @@ class Search:
             )
             return
         if path == name:
+            if name in self.functions:
+                for word in words[1:]:
+                    self.values.learn('@', word)
             self._enter(name, situation)
             if name in self.aliases:
                 self._aliased(name, words, situation, span)
@@ -682,33 +701,34 @@ class Search:
     def splits(self, word: Word) -> bool:
         """Whether a `$x` in the word may become several words, since the line gives it a value with blanks."""
         names = {text for kind, text in word.parts if kind == 'v'}
-        if not names or self._splitting:
-            return bool(names)
-        self._read_settings()
-        return not names.isdisjoint(self._blank)
+        return bool(names) and (self._splitting or self.values.blank.holds(names))
 
     def gives_dash(self, word: Word) -> bool:
-        """Whether the word may begin with a dash, since the line gives a variable such a value."""
-        self._read_settings()
-        return bool(self._dashed) and not word.prefix()
+        """Whether the word begins with a variable that the line gives a dash."""
+        dash, names, _ = self.values.leading(word)
+        return dash or self.values.dashed.holds(names)
 
     def may_give_dash(self, word: Word) -> bool:
-        """Whether the line gives a variable in the word a value that may begin with a dash."""
-        self._read_settings()
-        return not word.variables.isdisjoint(self._dashed | self._unknown)
+        """Whether the word begins with something that may be a dash, as far as the line says."""
+        dash, names, unsure = self.values.leading(word)
+        return dash or unsure or self.values.dashed.holds(names) or self.values.unsure.holds(names)
 
-    def _read_settings(self) -> None:
-        settings = self.findings.settings
-        for index in range(self._settings_seen, len(settings)):
-            item = settings[index]
-            if item.value is None or not (item.value.prefix() or item.value.value is not None):
-                self._unknown.add(item.name)
-            else:
-                if re.search(r'\s', item.value.literal):
-                    self._blank.add(item.name)
-                if item.value.prefix().startswith('-'):
-                    self._dashed.add(item.name)
-        self._settings_seen = len(settings)
+    def _folder(self, words: list[Word], situation: Situation, span: Span) -> str:
+        """Why a command whose folder is an expansion can't be judged by its last part; '' when it can."""
+        first = words[0]
+        if self.splits(first):
+            return 'Its folder may become several words. Put the variable in quotes.'
+        if not situation.via or not self.may_give_dash(first):
+            return ''
+        name = situation.via[-1]
+        if self.gives_dash(first):
+            return f'Its folder may be an option of {name!r}. Write the folder itself.'
+        # With its value behind it, as in `-u/x`: then what follows is read by that program.
+        entry = program(name)
+        if entry is not None and (id(first), name) not in self._as_options:
+            self._as_options[id(first), name] = first
+            entry(self, name, words[1:], situation._replace(weak=True), span)
+        return ''
 
     def _text(self, words: Sequence[Word], situation: Situation, span: Span) -> str:
         """The command as it is written: its place in the line, or the words when it stands in other code."""
@@ -811,6 +831,7 @@ _ARITHMETIC_TESTS = frozenset(('-eq', '-ne', '-lt', '-le', '-gt', '-ge', '-v', '
 # Arrays that say what names run, and variables that the shell runs by itself.
 _NAMES_RUN = frozenset(('BASH_CMDS', 'BASH_ALIASES'))
 _RUN_BY_ITSELF = frozenset(('PS4', 'BASH_ENV', 'PROMPT_COMMAND'))
+_PLAIN_DEFAULT = re.compile(r'\$\{\w+:?=([\w./:@%+,-]*)\}')
 _RISKY = re.compile(r'CMDS|ALIASES|\bPS4\b|\bBASH_ENV\b|\bPROMPT_COMMAND\b')
 _RESERVED_WORDS = frozenset((
     'if', 'then', 'elif', 'else', 'fi', 'while', 'until', 'for', 'do', 'done', 'case', 'esac', 'in', 'select',

@@ -420,6 +420,7 @@ class Reader:
         target: tuple[str, str | None, int] | None = None
         subscript: str | None = None
         array = False
+        elements: list[Word] | tuple[()] = ()
         while at < end:
             match = (_RUN if token is None else _TRACKED_RUN).match(text, at, end)
             if match:
@@ -478,7 +479,7 @@ class Reader:
                     parts.append(('u', plain))
                     plain = ''
                     self.at = after + 1
-                    self._array(subs)
+                    elements = self._array(subs)
                     at, array = self.at, True
                 if first or mode == 'strict':
                     # What follows is the value: the name is not part of the word's value.
@@ -523,7 +524,7 @@ class Reader:
         if self.at == start:
             return None
         span = self.fixed or (start, self.at)
-        word = Word(text[start : self.at], parts, span, subs or ())
+        word = Word(text[start : self.at], parts, span, subs or (), elements=elements)
         if target is None:
             return word
         return Assignment(target[0], word, target[1], array, span)
@@ -1082,9 +1083,10 @@ class Reader:
             place = self.place(start, self.at)
             self.assigned += [(name, place) for name in arithmetic_names(parts)]
 
-    def _array(self, subs: list[Substitution]) -> None:
+    def _array(self, subs: list[Substitution]) -> list[Word]:
         """Read the words of `name=(…)` up to its `)`."""
         start = self.at
+        words: list[Word] = []
         while True:
             char = self._blanks()
             if char == '\n':
@@ -1093,11 +1095,12 @@ class Reader:
                 self.at += 1
             elif char == ')':
                 self.at += 1
-                return
+                return words
             else:
                 word = self._word(mode='array')
                 if not isinstance(word, Word):
                     raise self.fail('an array is never closed', start)
+                words.append(word)
                 subs += word.substitutions
 
     # Here-documents

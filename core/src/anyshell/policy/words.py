@@ -24,6 +24,7 @@ UNKNOWN = '\uf8ff'
 _GLOB = re.compile(r'[*?]|[@+!]\(')
 _PATTERN = re.compile(r'[*?{\[]')
 _VARIABLE = re.compile(r'\$\{?(\w+)')
+_PARAMETER = re.compile(r'\$\{?[!#]?(\w+|[@*])')
 # A default is part of it, unless that could be an option.
 _QUOTED_VARIABLE = re.compile(
     r'"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*(?::?[-=][\w./][\w./:%-]*)?\})[\w./:%@+,-]*"'
@@ -57,6 +58,8 @@ class Word:
     substitutions: Sequence[Substitution] = ()
     _value: str | None = field(default=None, repr=False)
     _known: bool | None = field(default=None, repr=False)
+    # The words of the array that the word assigns.
+    elements: Sequence[Word] = ()
 
     @property
     def value(self) -> str | None:
@@ -164,6 +167,14 @@ class Word:
         """The names of the variables in a word that stands alone."""
         return set(_VARIABLE.findall(self.raw))
 
+    @property
+    def parameters(self) -> set[str]:
+        """The names of the variables that the word is made of; '@' for the arguments."""
+        names = {text for kind, text in self.parts if kind in 'vV'}
+        if any(kind in 'xXm' for kind, _ in self.parts) and not self.substitutions:
+            names.update(_PARAMETER.findall(self.raw))
+        return {'@' if name.isdigit() or name == '*' else name for name in names}
+
     def without(self, count: int) -> Word:
         """The word without its first `count` literal characters."""
         parts: list[Part] = []
@@ -174,7 +185,7 @@ class Word:
                 text = text[cut:]  # noqa: PLW2901  # the rest of this part
             if text or kind == 'q' or kind not in 'uq':
                 parts.append((kind, text))
-        return Word(self.raw, parts, self.span, self.substitutions)
+        return Word(self.raw, parts, self.span, self.substitutions, elements=self.elements)
 
     def as_one_field(self) -> Word:
         """The word with its plain parameters taken as quoted."""

@@ -543,7 +543,15 @@ def _read(search: Search, name: str, words: list[Word], situation: Situation, sp
 def _unset(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     search.hidden(words, situation)
     search.removes_functions = True
-    _set_names(search, words, situation, plain=True)
+    _set_names(search, words, situation, plain=True, values=())
+
+
+def _set(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    for index, word in enumerate(words):
+        if word.value in {'-', '--'} or not word.prefix().startswith(('-', '+')):
+            for argument in words[index + (word.value in {'-', '--'}) :]:
+                search.values.learn('@', argument)
+            return
 
 
 def _printf(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -574,12 +582,17 @@ def _getopts(
 
 
 def _set_names(
-    search: Search, words: Sequence[Word], situation: Situation, *, plain: bool = False
+    search: Search,
+    words: Sequence[Word],
+    situation: Situation,
+    *,
+    plain: bool = False,
+    values: Sequence[Word] | None = None,
 ) -> None:
     for word in words:
         name = re.match(r'[A-Za-z_]\w*(?=\[|$)', word.prefix())
         if name and (word.value is not None or '[' in word.prefix()):
-            search.set(name[0], None, situation, word.raw, word.span, plain=plain)
+            search.set(name[0], None, situation, word.raw, word.span, plain=plain, values=values)
         elif word.value is None and not plain:
             search.set('', None, situation, word.raw, word.span)
 
@@ -606,9 +619,12 @@ def _declare(
             # The name stands for another variable from here on.
             known = re.match(r'[A-Za-z_]\w*', value.value or '') if value is not None else None
             search.set(known[0] if known else '', None, situation, word.raw, word.span)
+            if variable:
+                search.values.learn(variable[0], None)
         if variable:
-            if match:
-                search.set(variable[0], value, situation, word.raw, word.span)
+            if value is not None:
+                values = value.elements or (value,)
+                search.set(variable[0], value, situation, word.raw, word.span, values=values)
             elif 'f' not in flags and not word.value:
                 search.set(variable[0], None, situation, word.raw, word.span)
         elif word.value is None:
@@ -726,6 +742,8 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
                 span,
             )
             return
+        for word in operands[1:]:
+            search.values.learn('@', word)
         extglob = any('extglob' in word.literal for word in words[:index])
         search.code(code, situation, by=name, shell=grammar, extglob=extglob)
     elif reads or not operands:
@@ -1732,6 +1750,7 @@ PROGRAMS: dict[str, Runs] = {
     'let': _let,
     'read': _read,
     'unset': _unset,
+    'set': _set,
     'printf': _printf,
     'wait': _wait,
     'getopts': _getopts,

@@ -1,0 +1,133 @@
+"""What a line gives its variables: values that may become several words, or begin with a dash."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from anyshell.policy.syntax import AndOr, Plain, Simple
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from anyshell.policy.words import Word
+
+_BLANK = re.compile(r'\s')
+_DASH_BY_DEFAULT = re.compile(r'\$\{\w+:?[-=+]["\']?-')
+# What these print is a path, which begins with a slash or is what the line says.
+_PRINT_PATHS = re.compile(
+    r'(?:pwd|realpath|readlink|dirname|mktemp|which|command -v|git rev-parse|brew --prefix|poetry env|npm (?:root|bin|prefix)|go env)(?: |$)'
+)
+
+
+class Marked:
+    """Variables whose values have something in common, and those that take their value from them."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.missed: set[str] = set()
+        self._followers: dict[str, set[str]] = {}
+
+    def add(self, name: str) -> None:
+        """Mark a variable, and all that follow it."""
+        fresh = [name]
+        while fresh:
+            name = fresh.pop()
+            if name not in self.names:
+                self.names.add(name)
+                fresh += self._followers.get(name, ())
+
+    def follow(self, name: str, source: str) -> None:
+        """Mark `name` as soon as `source` is marked."""
+        if source in self.names:
+            self.add(name)
+        else:
+            self._followers.setdefault(source, set()).add(name)
+
+    def holds(self, names: set[str]) -> bool:
+        """Whether one of the names is marked; what is not may be later."""
+        self.missed |= names - self.names
+        return not names.isdisjoint(self.names)
+
+
+class Values:
+    """What is known of the values that a line gives its variables; '@' stands for the arguments.
+
+    Args:
+        redefined: The names of functions and aliases of the line.
+    """
+
+    def __init__(self, *redefined: Container[str]) -> None:
+        self.blank = Marked()
+        self.dashed = Marked()
+        self.unsure = Marked()
+        self.redefined = redefined
+
+    @property
+    def late(self) -> bool:
+        """Whether a variable was marked after it was asked about, as where a function is called behind its body."""
+        marks = (self.blank, self.dashed, self.unsure)
+        return any(not mark.missed.isdisjoint(mark.names) for mark in marks)
+
+    def learn(self, name: str, value: Word | None) -> None:
+        """Note that the line gives a variable a value; `None` when that is not known."""
+        if value is None or (value.substitutions and not self._prints_path(value)):
+            self.blank.add(name)
+            self.unsure.add(name)
+            return
+        expands = any(kind in 'xXm' for kind, _ in value.parts) and not value.substitutions
+        if _BLANK.search(value.literal) or (expands and _BLANK.search(value.raw)):
+            self.blank.add(name)
+        for source in value.parameters:
+            self.blank.follow(name, source)
+        dash, sources, unsure = self.leading(value)
+        if dash:
+            # Arguments are those of any call, so that an option among them says little.
+            apart = name == '@' and not _BLANK.search(value.literal)
+            (self.unsure if apart else self.dashed).add(name)
+        if unsure:
+            self.unsure.add(name)
+        for source in sources:
+            self.dashed.follow(name, source)
+            self.unsure.follow(name, source)
+
+    def leading(self, word: Word) -> tuple[bool, set[str], bool]:
+        """Whether a word begins with a dash, from which variables that may come, and whether that is not known."""
+        names: set[str] = set()
+        for kind, text in word.parts:
+            if kind == 'n':
+                return False, names, False
+            if kind in 'uq':
+                if text:
+                    braces = kind == 'u' and '{' in text and '-' in text and word.braces
+                    return text.startswith('-'), names, braces
+            elif kind in 'vV':
+                names.add(text)
+            else:
+                path = bool(word.substitutions) and self._prints_path(word)
+                names |= word.parameters
+                dash = _DASH_BY_DEFAULT.search(word.raw) is not None and not word.substitutions
+                return dash, names, not (path or names)
+        return False, names, False
+
+    def _prints_path(self, word: Word) -> bool:
+        """Whether the commands in a word print nothing but paths."""
+        for found in word.substitutions:
+            commands = [
+                command
+                for item in found.commands
+                for command in (item.pipelines if isinstance(item, AndOr) else (item,))
+            ]
+            for index, command in enumerate(commands, 1):
+                if not isinstance(command, Plain | Simple):
+                    return False
+                words = command.words
+                text = ' '.join(word.value or '$' for word in words) if words else ''
+                last = index == len(commands)
+                if (
+                    not (_PRINT_PATHS.match(text) if last else text.startswith('cd '))
+                    or any(text.partition(' ')[0] in names for names in self.redefined)
+                    or any(part.value == '--' or _BLANK.search(part.literal) for part in words)
+                ):
+                    return False
+        return True

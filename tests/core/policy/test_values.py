@@ -1,0 +1,63 @@
+"""Variables that become words of a command: what the line itself gives them."""
+
+import time
+
+import pytest
+
+from anyshell.policy import DEFAULT_DENIED_COMMANDS, Decision, Policy
+
+POLICY = Policy.from_lists(denied_commands=DEFAULT_DENIED_COMMANDS, allow_interactive=True)
+
+# The folder begins with an option, whose value it is: the words behind it are the command.
+OPTIONS = (
+    'read V <<< -uA; env "$V/x" rm y', 'printf -v V %s -uA; env "$V/x" rm y', 'for V in -uA; do env "$V/x" rm y; done', 'for V in {-uA,-uB}; do env "$V/x" rm y; done',
+    'f() { env "$1/x" rm y; }; f -uA', 'set -- -uA; env "$1/x" rm y', 'set -e - -uA; env "$1/x" rm y', 'f() { for d; do env "$d/x" rm y; done; }; f -uA', ': ${V:=-uA}; env "$V/x" rm y', 'env "${V:--uA}/x" rm y', 'V=$(echo -uA); env "$V/x" rm y',
+    'a=(-uA); env "$a/x" rm y', 'a=(-uA); env "${a[0]}/x" rm y', 'declare -a a=(-uA); env "$a/x" rm y', 'mapfile -t V <<< -uA; env "$V/x" rm y', 'select V in -uA; do env "$V/x" rm y; done <<< 1',
+    "bash -c 'env \"$1/x\" rm y' _ -uA", "bash -c 'env \"$0/x\" rm y' -uA", "for V in '-Srm a'; do env \"$V/x\"; done", "set -- '-Srm a'; env \"$1/x\"", 'X=-uA; V=$X; env "$V/x" rm y', 'f() { V=$X; }; X=-uA; f; env "$V/x" rm y',
+    'V=$(pwd; echo -uA); env "$V/x" rm y', 'pwd() { echo -uA; }; V=$(pwd); env "$V/x" rm y', 'V=$(dirname -- -uA/y); env "$V/x" rm y', 'V=$(echo -uA && pwd); env "$V/x" rm y', 'V=$({ echo -uA; }); env "$V/x" rm y', 'V=$(<f); env "$V/x" rm y', 'env "${V[i]}/x" ls; V=(-u); env "${V[0]}/x" rm y',
+)  # fmt: skip
+
+# One of the words that it splits into is the name of a command.
+SPLITS = (
+    'for V in "rm a"; do $V/x; done', 'V=("rm a"); $V/x', 'X="rm a"; V=$X; $V/x', 'V="${X:-rm a}"; $V/x', ': "${V:=rm a}"; $V/x', 'set -- "rm a"; V=$1; $V/x', 'read -r V <<< "rm a"; $V/x', 'printf -v V "rm a"; $V/x',
+    'mapfile -t V <<< "rm a"; $V/x', 'V=$(echo "rm a"); $V/x', 'V=`echo "rm a"`; $V/x', 'declare -n V=W; W="rm a"; $V/x', 'V=a; V=${V/a/rm a}; $V/x', 'echo "rm a" | while read -r V; do $V/x; done', 'read -r V <<< "rm a"; nohup $V/x',
+    'for V in "rm a"; do xargs -n1 $V/x < f; done', 'for V in "1 rm"; do env F=$V y; done', 'V=("1 rm"); env F=$V y', 'X="1 rm"; V=$X; env F=$V y', 'V=$(echo "1 rm"); env F=$V y', 'read -r V <<< "1 rm"; env F=$V y',
+    ': "${V:=1 rm}"; env F=$V y', 'printf -v V "1 rm"; env F=$V y', 'f() { local d=$1; $d/x; }; f "rm a"', 'for i in 1 2; do $V/x; V="rm a"; done', 'V=$(dirname "rm a/b"); $V/x',
+)  # fmt: skip
+
+# Values that are one word and no option, as far as the line says.
+PLAIN = (
+    'DIR=$(cd "$(dirname "$0")" && pwd); nohup "$DIR/run.sh" &', 'DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd); $DIR/run.sh', 'DIR="$(cd "$(dirname "$0")"; pwd -P)"; exec "$DIR/bin/terraform" init',
+    'ROOT=$(git rev-parse --show-toplevel); env A="$ROOT" "$ROOT/venv/bin/python" -m pytest', 'V=$(mktemp -d); $V/bin/pip install x', 'V=$(cat f); nohup "$V/bin/python" x.py', 'V=$(cat f); env "$V/bin/python" rm.py', 'V=$(pwd); env F=$V y',
+    'for d in a b; do env "$d/bin/python" rm; $d/run.sh; done', 'for d in packages/*; do (cd $d && npm test); timeout 5 $d/run.sh; done', 'f() { nohup "$1/bin/run" x; }; f -v /opt', 'f() { local d=$1; $d/run.sh; }; f /opt/x', ': ${V:=/opt/venv}; $V/bin/python x',
+    'DIR=${DIR%/}; $DIR/x', 'V=${1:-build}; $V/run.sh', 'set -euo pipefail; V=/x; nohup "$V/y" a', 'set +x; for d in "$@"; do nohup "$d/run" z; done', 'T=$X; timeout "$T" ls', 'unset V; $V/x', 'n=$((1+2)); $n/x; timeout "$n" ls',
+    'a=""; V=$a/x; nohup "$V/y" z', 'V=""; nohup "$V/y" z', 'V=""$((1)); nohup "$V/y" z', 'opts=-v; nohup "$D/x" $opts', 'set', 'set -- rm',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize('line', OPTIONS)
+def test_a_folder_that_may_be_an_option_hides_no_command(line: str) -> None:
+    assert POLICY.check(line).decision is Decision.DENY
+
+
+@pytest.mark.parametrize('line', SPLITS)
+def test_a_variable_that_may_become_several_words_is_to_be_quoted(line: str) -> None:
+    verdict = POLICY.check(line)
+
+    assert (verdict.decision, verdict.rule) == (Decision.DENY, 'unresolved'), verdict.reason
+    assert 'in quotes' in verdict.reason or 'plain words' in verdict.reason
+
+
+@pytest.mark.parametrize('line', PLAIN)
+def test_what_the_line_gives_as_one_word_runs(line: str) -> None:
+    verdict = POLICY.check(line)
+
+    assert verdict.decision is Decision.ALLOW, verdict.reason
+
+
+def test_folders_behind_each_other_are_judged_in_time_that_grows_with_them() -> None:
+    began = time.monotonic()
+    POLICY.check('V=$(x); ' + 'env "$V/env" ' * 24 + 'ls')
+    POLICY.check('V0="rm a"; ' + ''.join(f'V{n}=$V{n - 1}; $V{n}/x; ' for n in range(1, 4000)))
+
+    assert time.monotonic() - began < 5
