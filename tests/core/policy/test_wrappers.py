@@ -115,7 +115,7 @@ UNRESOLVED = (
 
 # Nothing of these runs another program, whatever they are called.
 HARMLESS = (
-    'ls | bash ./lib/*.sh', 'source /etc/profile.d/*.sh <<< "rm x"', 'bash -c', 'watch --help', 'watch -n 1', 'env --help', 'command -p', 'command -p -v rm', 'builtin', 'enable -n test', 'bash --version rm', 'fish --version', 'fish -n rm.fish', 'source', 'at -l', 'at -f rm.sh now', 'xargs --help', 'find . -exec', 'find . -exec \\;', 'parallel --version', 'sem --wait', 'flock lock', 'runuser -u bob', 'sg group', 'busybox', 'screen', 'screen -r x',
+    'ls | bash ./lib/*.sh', 'source /etc/profile.d/*.sh <<< "rm x"', 'bash -c', 'watch --help', 'watch -n 1', 'env --help', 'command -p', 'command -p -v rm', 'builtin', 'enable -n test', 'bash --version rm', 'fish --version', 'fish -n rm.fish', 'source', 'at -l', 'at -f rm.sh now', 'xargs --help', 'find . -exec', 'find . -exec \\;', 'parallel --version', 'sem --wait', 'flock lock', 'runuser -u bob', 'sg group', 'newgrp rm', 'busybox', 'screen', 'screen -r x',
     'bwrap --ro-bind / /', 'perf mem report', 'git submodule foreach', 'git submodule foreach "$x"', 'git bisect run', 'ip netns exec x', 'fd -x', 'entr', 'schedtool -n 5', 'cset proc -e set', 'nsjail -Mo --', 'uv run --', 'npx -c', 'echo {1..9999}', 'echo {1..99}{1..99}', 'script out $x',
     'rustup -q toolchain install rm', 'rustup -v update', 'rustup -V', 'direnv -v', 'heaptrack -p 1234', 'tmux display -p rm', 'screen -L -Logfile rm -dmS n make',
     'busybox --version', 'xargs -h', 'uv tool install rm', 'nvm', 'nvm use', 'nvm install rm', 'doas -n',
@@ -183,7 +183,8 @@ def test_what_may_become_an_option_is_not_known(row: str) -> None:
 # Without a command these start a shell, which reads its input.
 SHELLS = (
     'linux64', 'setarch x86_64', 'setarch -R', 'fakeroot', 'fakechroot', 'unshare -r', 'chroot /x', 'nsenter -t 1', 'script -q', 'su', 'sudo -s',
-    'doas -s', 'proot', 'firejail', 'arch-chroot /x', 'runuser', 'pkexec',
+    'doas -s', 'proot', 'firejail', 'arch-chroot /x', 'runuser', 'pkexec', 'sg grp', 'sg', 'newgrp grp', 'newgrp', 'runuser -u me', 'nix-shell', 'nix-shell -p hello',
+    'nix develop', 'nix shell .#x', 'systemd-run --user --shell', 'systemd-run -S', 'run0', 'pipenv shell', 'poetry shell', 'hatch shell', 'hatch -e x shell', 'guix shell p', 'pixi shell', 'devbox shell',
 )  # fmt: skip
 
 
@@ -374,3 +375,19 @@ def test_a_plus_before_the_letters_of_a_shell_hides_no_code(line: str) -> None:
 @pytest.mark.parametrize('line', ['bash + script.sh rm', "echo + -c 'rm x'"])
 def test_a_plus_alone_denies_nothing(line: str) -> None:
     assert Policy.from_lists(denied_commands=['rm']).check(line).decision is Decision.ALLOW
+
+
+@pytest.mark.parametrize(
+    'line',
+    [
+        'ls | nix build',
+        "ls | nix-shell --run 'cat'",
+        'ls | poetry run cat',
+        'ls | uv',
+        'ls | systemd-run cat',
+        'ls | systemd-run -u x',
+        'ls | newgrp --help',
+    ],
+)
+def test_a_program_that_starts_no_shell_reads_what_it_is_given(line: str) -> None:
+    assert POLICY.check(line).decision is Decision.ALLOW

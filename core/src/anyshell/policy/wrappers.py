@@ -228,7 +228,7 @@ def rest(
     functions: bool = False,
     single_dash: bool = False,
     lenient: bool = False,
-    shell: bool = False,
+    shell: bool | Sequence[str] = False,
 ) -> Runs:
     """A program that runs the rest of its words.
 
@@ -243,7 +243,7 @@ def rest(
         functions: Whether the shell's functions can be run by it.
         single_dash: Whether long options have one dash.
         lenient: Whether options that are not listed are taken as ones without a value.
-        shell: Whether it starts a shell when it is given no command.
+        shell: Whether it starts a shell when it is given no command, or the options with which it does.
     """
     grammar = _grammar(
         short,
@@ -283,7 +283,7 @@ def rest(
                 situation if functions else situation._replace(functions=False),
                 span,
             )
-        elif shell:
+        elif shell is True or (shell and options.has(*shell)):
             search.run([static('sh', span)], situation._replace(functions=False), span)
 
     return runs
@@ -1007,6 +1007,8 @@ def _su(search: Search, name: str, words: list[Word], situation: Situation, span
     if name == 'runuser' and options.has('u', 'user'):
         if left:
             search.run(left, situation, span)
+        else:
+            search.run([static('sh', span)], situation, span)
         return
     if left and left[0].value == '-':
         left = left[1:]
@@ -1016,8 +1018,11 @@ def _su(search: Search, name: str, words: list[Word], situation: Situation, span
 
 def _sg(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     left = [word for word in words if word.value not in {'-', '-c'}][1:]
+    situation = situation._replace(functions=False)
     if left:
-        search.code(_joined(left, span), situation._replace(functions=False), by=name)
+        search.code(_joined(left, span), situation, by=name)
+    else:
+        search.run([static('sh', span)], situation, span)
 
 
 def _sudo(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -1663,7 +1668,11 @@ def _glued(option: str) -> str:
 
 
 def runner(
-    *subcommands: str, valued: str = '', code: Sequence[str] = (), operand: str = 'command'
+    *subcommands: str,
+    valued: str = '',
+    code: Sequence[str] = (),
+    operand: str = 'command',
+    shells: Sequence[str] = (),
 ) -> Runs:
     """A project runner such as `uv run`.
 
@@ -1672,6 +1681,7 @@ def runner(
         valued: Its options with a value.
         code: Its options whose value is shell code.
         operand: What its first operand is: 'command', 'other' for nothing that runs, 'tool' when the command follows `--`.
+        shells: The sub-commands that start a shell when they are given no command; '' for the program itself.
     """
     takes = frozenset(valued.split())
 
@@ -1680,6 +1690,7 @@ def runner(
     ) -> None:  # the interface of the table
         situation = situation._replace(functions=False, weak=True)
         started = not subcommands
+        verb = ''
         index = 0
         while index < len(words):
             text = words[index].value or words[index].prefix()
@@ -1699,15 +1710,20 @@ def runner(
             if text.startswith('-'):
                 index += text in takes
             elif not started:
+                verb = text
                 if text not in subcommands:
                     following = words[index].value if words[index:] else None
                     if f'{text} {following}' not in subcommands:
-                        return
+                        break
                     index += 1
                 started = True
             elif operand == 'command':
                 search.run(words[index - 1 :], situation, span)
                 return
+        if verb in shells:
+            # That such a shell reads what nobody knows counts too.
+            situation = situation._replace(weak=situation.stdin != 'unknown')
+            search.run([static('sh', span)], situation, span)
 
     return runs
 
@@ -1818,6 +1834,7 @@ PROGRAMS: dict[str, Runs] = {
     'systemd-run': rest(
         'h H: M: p: P q r S t u: G d E: C:',
         'user system scope unit= property= description= slice= slice-inherit expand-environment= remain-after-exit send-sighup service-type= uid= gid= nice= working-directory= same-dir setenv= pty pipe quiet on-active= on-boot= on-startup= on-unit-active= on-unit-inactive= on-calendar= on-clock-change on-timezone-change path-property= socket-property= timer-property= collect wait shell no-block no-ask-password host= machine= capsule=',
+        shell=('S', 'shell'),
     ),
     'systemd-inhibit': rest('', 'what= who= why= mode= list no-pager no-legend no-ask-password'),
     'start-stop-daemon': _daemon,
@@ -1841,6 +1858,7 @@ PROGRAMS: dict[str, Runs] = {
     'doas': _doas,
     'pkexec': rest('', 'user= disable-internal-agent keep-cwd', shell=True),
     'sg': _sg,
+    'newgrp': rest('c:', 'command=', operands=1, code=('c', 'command'), shell=True),
     # Programs that collect arguments.
     'xargs': _xargs,
     'find': _find,
@@ -1911,6 +1929,7 @@ PROGRAMS: dict[str, Runs] = {
     'run0': rest(
         'h V u: g: D:',
         'no-ask-password machine= property= description= slice= slice-inherit user= group= nice= chdir= setenv= background= via-shell pty pipe shell-prompt-prefix= unit=',
+        shell=True,
     ),
     'dzdo': _sudo,
     'arch': rest('c d: e: h', number=r'-(?:32|64|x86_64h?|i386|arm64e?|ppc\w*)'),
@@ -1995,10 +2014,10 @@ PROGRAMS: dict[str, Runs] = {
     # Project runners.
     'uv': runner('run', 'tool run', valued='--with --python -p --project --directory --extra --group --env-file --package --index --with-requirements --with-editable --only-group --no-group'),
     'uvx': runner(valued='--with --python -p --from --index'),
-    'poetry': runner('run', valued='-C --directory -P --project'),
-    'pipenv': runner('run', valued='--python --pypi-mirror'),
+    'poetry': runner('run', valued='-C --directory -P --project', shells=('shell',)),
+    'pipenv': runner('run', valued='--python --pypi-mirror', shells=('shell',)),
     'pdm': runner('run', valued='-p --project -s --site-packages'),
-    'hatch': runner('run', valued='-e --env -p --project'),
+    'hatch': runner('run', valued='-e --env -p --project', shells=('shell',)),
     'rye': runner('run', valued='--pyproject'),
     'npx': runner(valued='-p --package -w --workspace --registry', code=('-c', '--call')),
     'bunx': runner(),
@@ -2015,10 +2034,10 @@ PROGRAMS: dict[str, Runs] = {
     'dotenvx': runner('run', valued='-f --env-file -e --env', operand='tool'),
     'env-cmd': runner(valued='-f --file -e --environments -r --rc-file'),
     'pm2': runner('start', valued='-n --name -i --instances --interpreter -l --log -o --output -e --error --cwd'),
-    'guix': runner('shell', 'environment', operand='tool'),
+    'guix': runner('shell', 'environment', operand='tool', shells=('shell', 'environment')),
     **dict.fromkeys(('aws-vault', 'op', 'doppler', 'infisical', 'chamber'), runner('exec', 'run', operand='tool', code=('--command',))),
-    **dict.fromkeys(('pixi', 'devbox'), runner('run', valued='-e --environment --manifest-path -c --config')),
-    'nix': runner('develop', 'shell', 'run', operand='other', code=('-c', '--command')),
+    **dict.fromkeys(('pixi', 'devbox'), runner('run', valued='-e --environment --manifest-path -c --config', shells=('shell',))),
+    'nix': runner('develop', 'shell', 'run', operand='other', code=('-c', '--command'), shells=('develop', 'shell')),
     **dict.fromkeys(('mpirun', 'mpiexec', 'orterun'), runner(valued='-n -np -c -H -host --host -hostfile --hostfile -machinefile -x --map-by --bind-to -N -ppn -wdir --wdir')),
     'srun': runner(valued='-n --ntasks -N --nodes -c --cpus-per-task -p --partition -t --time -A --account -J --job-name -w --nodelist -o --output -e --error -i --input -D --chdir --mem -G --gpus --gres -q --qos -x'),
     'cross-env': rest(settings=True),
@@ -2029,7 +2048,7 @@ PROGRAMS: dict[str, Runs] = {
     'micromamba': runner('run', valued='-n --name -p --prefix --cwd'),
     **dict.fromkeys(('mise', 'rtx'), runner('exec', 'x', valued='-C --cd -E --env -j --jobs', code=('-c', '--command'), operand='tool')),
     'dotenv': runner('run', valued='-f --file -q --quote -e --export'),
-    'nix-shell': runner(valued='-p -A -I --arg --argstr', code=('--run', '--command'), operand='other'),
+    'nix-shell': runner(valued='-p -A -I --arg --argstr', code=('--run', '--command'), operand='other', shells=('',)),
 }  # fmt: skip
 
 _LOADER = re.compile(r'ld-(?:linux|musl|[\d.]+).*|ld(?:64)?\.so(?:\.\d+)?')
