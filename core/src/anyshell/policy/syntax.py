@@ -1404,15 +1404,20 @@ class Reader:
         """Read commands and the pipes that join them, the first of which may have been read."""
         self._deeper()
         keywords: list[str] = []
+        twice = False
         if plain is None:
             start = self._skip(self.at)
             keywords = self._prefixes()
             if start == self.opening and keywords[:1] == ['time'] and self.bash:
-                self._read_as_words()
+                twice = self._read_as_words()
             if keywords and self._ends_command():
                 self.depth -= 1
                 return Pipeline([], keywords)
-        first = plain or self._command(first=True)
+        try:
+            first = plain or self._command(first=True)
+        except NotUnderstood as error:
+            error.deferred = error.deferred or twice
+            raise
         commands = [first]
         while self._blanks() == '|' and self._ahead('||') < 0:
             start = self.at
@@ -1429,15 +1434,15 @@ class Reader:
         self.depth -= 1
         return Pipeline(commands, keywords) if keywords or len(commands) > 1 else first
 
-    def _read_as_words(self) -> None:
-        """Make sure that `time` right behind `$(` is read in one way.
+    def _read_as_words(self) -> bool:
+        """Make sure that `time` right behind `$(` is read in one way; say whether it was read, and is read again.
 
         There bash 5.2 takes `time` for a program first, so that what follows must be words, and for the keyword when it
         runs the substitution. What it can't read the first time it drops, and goes on with the next line.
         """
         if self._peek() != '(' and not self._keyword():
             self.strict = True
-            return
+            return False
         state, mark = (self.at, self.depth, self.pending[:]), self._mark()
         self.strict, self.opening = True, -1
         self.again += 1
@@ -1456,6 +1461,7 @@ class Reader:
         self.at, self.depth, self.pending = state
         self.again -= 1
         self._forget(mark)
+        return True
 
     def _ends_command(self) -> bool:
         char = self._blanks()
