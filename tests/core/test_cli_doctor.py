@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 import time
 from dataclasses import replace
@@ -11,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from anyshell.cli import main
-from anyshell.command_line import adapters, checks, doctor, host, places
-from anyshell.command_line.checks import Answer, Check
+from anyshell.command_line.doctor import adapters, checks, command, host, sandboxes
+from anyshell.command_line.doctor.checks import Answer, Check
 
 
 @pytest.fixture
@@ -35,8 +36,8 @@ def test_json_has_an_answer_to_every_question(anyshell):
 
     report = json.loads(done.stdout)
     names = [check['name'] for check in report['checks']]
-    assert names[: len(doctor.QUESTIONS)] == list(doctor.QUESTIONS)
-    assert len(names) > len(doctor.QUESTIONS)  # at least that no adapter is installed
+    assert names[: len(command.QUESTIONS)] == list(command.QUESTIONS)
+    assert len(names) > len(command.QUESTIONS)  # at least that no adapter is installed
     assert report['python'].startswith(f'{sys.version_info.major}.')
     assert set(report['checks'][0]) == {
         'name',
@@ -79,7 +80,7 @@ def test_page_says_what_works_and_how_to_mend_the_rest(anyshell):
 def test_exit_code_says_whether_all_that_is_required_works(monkeypatch, given, code, status, last):
     works = Check(name='shell', area='commands', works=True, found='there', required=True)
     lacks = Check(name='podman', area='sandboxes', works=False, found='not there', fix='install it')
-    monkeypatch.setattr(doctor, 'examine', _examined(works, lacks))
+    monkeypatch.setattr(command, 'examine', _examined(works, lacks))
 
     done = CliRunner().invoke(main, ['doctor', *given])
 
@@ -96,14 +97,14 @@ def _examined(*found):
 def test_names_of_the_questions_are_those_of_the_answers(programs):
     del programs  # with nothing on PATH each answers at once, and all the same
 
-    assert [question().name for question in doctor.QUESTIONS.values()] == list(doctor.QUESTIONS)
+    assert [question().name for question in command.QUESTIONS.values()] == list(command.QUESTIONS)
 
 
 def test_machine_without_any_program_has_no_shell_and_no_sandbox(programs):
     del programs
 
     assert host.shell().status == 'fail'
-    for question in (places.bubblewrap, places.docker, places.podman, places.ssh):
+    for question in (sandboxes.bubblewrap, sandboxes.docker, sandboxes.podman, sandboxes.ssh):
         check = question()
         assert (check.status, 'on PATH' in check.found, 'install' in check.fix) == (
             'gap',
@@ -117,11 +118,23 @@ def test_program_that_hangs_is_given_up_with_its_children(programs, monkeypatch,
     monkeypatch.setattr(checks, 'SECONDS', 0.3)
 
     started = time.monotonic()
-    check = places.docker()
+    check = sandboxes.docker()
 
     assert time.monotonic() - started < 10
     assert not check.works
     assert 'did not answer in time' in check.found
+
+
+def test_child_that_left_its_group_holds_no_answer_up(tmp_path):
+    script = f"setsid sh -c 'echo $$ >{tmp_path}/pid; exec sleep 600' & sleep 600"
+
+    started = time.monotonic()
+    answer = checks.ask('sh', '-c', script, seconds=1)
+    took = time.monotonic() - started
+    os.kill(int((tmp_path / 'pid').read_text()), signal.SIGKILL)
+
+    assert answer == Answer(None, '')
+    assert took < 10
 
 
 @pytest.mark.parametrize(
@@ -136,7 +149,7 @@ def test_program_that_hangs_is_given_up_with_its_children(programs, monkeypatch,
 def test_docker_is_asked_for_its_engine(programs, script, found, fix):
     programs('docker', script)
 
-    check = places.docker()
+    check = sandboxes.docker()
 
     assert check.works == (not fix)
     assert found in check.found
@@ -160,10 +173,10 @@ def test_bubblewrap_that_does_not_start_comes_with_the_setting_to_change(
         'bwrap',
         f'case $1 in --version) echo bubblewrap 0.8.0;; *) echo "{said}" >&2; exit 1;; esac',
     )
-    monkeypatch.setattr(places, '_setting', lambda name: settings.get(name, ''))
+    monkeypatch.setattr(sandboxes, '_setting', lambda name: settings.get(name, ''))
     monkeypatch.setattr(sys, 'platform', 'linux')
 
-    check = places.bubblewrap()
+    check = sandboxes.bubblewrap()
 
     assert check.status == 'gap'
     assert said in check.found
@@ -172,15 +185,15 @@ def test_bubblewrap_that_does_not_start_comes_with_the_setting_to_change(
 
 @pytest.mark.needs('bubblewrap')
 def test_bubblewrap_that_starts_works():
-    assert places.bubblewrap().works
+    assert sandboxes.bubblewrap().works
 
 
 def test_ssh_has_to_be_openssh(programs):
     programs('ssh', 'echo dropbear >&2')
-    assert places.ssh().status == 'gap'
+    assert sandboxes.ssh().status == 'gap'
 
     programs('ssh', 'echo OpenSSH_9.2p1 >&2')
-    assert places.ssh().works
+    assert sandboxes.ssh().works
 
 
 @pytest.mark.parametrize(('kind', 'works'), [('cgroup v2', True), ('cgroup v1', True), ('none', False)])  # fmt: skip
@@ -195,10 +208,10 @@ def test_group_is_tried_and_removed(monkeypatch, kind, works):
         def remove(self):
             self.removed = True
 
-    monkeypatch.setattr(places, 'Group', Group)
+    monkeypatch.setattr(sandboxes, 'Group', Group)
     monkeypatch.setattr(sys, 'platform', 'linux')
 
-    check = places.cgroups()
+    check = sandboxes.cgroups()
 
     assert check.works is works
     assert [group.removed for group in made] == [True]

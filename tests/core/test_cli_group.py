@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import anyshell as package
-from anyshell.command_line import doctor
+from anyshell.command_line.doctor.command import own_version
 
 COMMANDS = {'check', 'demo', 'doctor', 'explain', 'run', 'schema', 'test'}
 
@@ -33,7 +33,7 @@ def test_version_is_that_of_the_distribution(anyshell):
     done = anyshell('--version')
 
     assert done.returncode == 0
-    assert done.stdout == f'anyshell, version {doctor.own_version()}\n'
+    assert done.stdout == f'anyshell, version {own_version()}\n'
 
 
 def test_unknown_command_is_an_error_of_its_own(anyshell):

@@ -1,1 +1,1 @@
-"""The commands of `anyshell` that start something: `doctor`, `run` and `demo`. They are added to the group in `cli.py`."""
+"""The commands of `anyshell`, a module or a package for each of them; they are added to the group in `cli.py`."""

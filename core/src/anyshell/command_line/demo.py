@@ -17,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from anyshell.command_line.rules import seconds_or_none
+from anyshell.command_line.options import seconds
 from anyshell.command_line.terminal import Tone, say
 from anyshell.errors import AnyshellError, CommandDenied
 from anyshell.options import ShellOptions
@@ -87,7 +87,7 @@ TURNS = (
 @click.option(
     '--pause',
     metavar='SECONDS',
-    callback=seconds_or_none,
+    callback=seconds(zero=True),
     help='Wait so long before each turn; by default 0.8 on a terminal, else 0.',
 )
 def demo(*, pause: float | None) -> int:

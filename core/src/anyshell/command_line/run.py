@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import click
 
 from anyshell.command_line import sandboxes
-from anyshell.command_line.rules import policy_options, seconds, settings
+from anyshell.command_line.options import policy_options, seconds, settings
 from anyshell.command_line.terminal import say
 from anyshell.errors import (
     AnyshellError,
@@ -102,7 +102,7 @@ class _Options(ShellOptions):
     '--timeout',
     metavar='SECONDS',
     type=str,
-    callback=seconds,
+    callback=seconds(),
     default='30',
     show_default=True,
     help='When this has passed, the command is ended with everything that it started.',

@@ -50,7 +50,7 @@ class Answer:
 
     Attributes:
         code: Its exit code; `None` when it did not answer in time, 127 when it could not be started.
-        output: What it wrote, both streams.
+        output: What it wrote, both streams; empty when it did not answer in time.
     """
 
     code: int | None
@@ -76,10 +76,11 @@ def ask(*command: str, seconds: float | None = None) -> Answer:
         )
     except OSError as error:
         return Answer(127, error.strerror or str(error))
-    try:
-        output, _ = process.communicate(timeout=SECONDS if seconds is None else seconds)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        output, _ = process.communicate()
-        return Answer(None, output)
+    with process:
+        try:
+            output, _ = process.communicate(timeout=SECONDS if seconds is None else seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            # Not read to its end: a child that left the group may hold it open.
+            return Answer(None, '')
     return Answer(process.returncode, output)

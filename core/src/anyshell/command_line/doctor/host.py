@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from anyshell.command_line.checks import Check, ask
+from anyshell.command_line.doctor.checks import Check, ask
 from anyshell.errors import AnyshellError
 from anyshell.options import ShellOptions
 from anyshell.sandbox import marks

@@ -1,4 +1,4 @@
-"""`anyshell doctor`: what this host can start and enforce, and what to do about the rest."""
+"""The command: asks all questions, and prints the answers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-from anyshell.command_line import adapters, host, places
-from anyshell.command_line.checks import Check
+from anyshell.command_line.doctor import adapters, host, sandboxes
+from anyshell.command_line.doctor.checks import Check
 from anyshell.command_line.terminal import Tone, say
 
 QUESTIONS: dict[str, Callable[[], Check]] = {
@@ -25,12 +25,12 @@ QUESTIONS: dict[str, Callable[[], Check]] = {
     'temporary-directory': host.temporary_directory,
     'engine': host.engine,
     'init': host.first_process,
-    'bubblewrap': places.bubblewrap,
-    'user-namespaces': places.user_namespaces,
-    'cgroups': places.cgroups,
-    'docker': places.docker,
-    'podman': places.podman,
-    'ssh': places.ssh,
+    'bubblewrap': sandboxes.bubblewrap,
+    'user-namespaces': sandboxes.user_namespaces,
+    'cgroups': sandboxes.cgroups,
+    'docker': sandboxes.docker,
+    'podman': sandboxes.podman,
+    'ssh': sandboxes.ssh,
 }
 _HEADINGS = {'commands': 'Commands', 'sandboxes': 'Sandboxes', 'adapters': 'Adapters'}
 _TONES: dict[str, Tone] = {'ok': 'good', 'gap': 'warn', 'fail': 'bad'}

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 
-from anyshell.command_line.checks import SECONDS, Answer, Check, ask
+from anyshell.command_line.doctor.checks import SECONDS, Answer, Check, ask
 from anyshell.errors import AnyshellError, SandboxError
 from anyshell.sandbox import BubblewrapSandbox, Sandbox
 from anyshell.sandbox.cgroups import ROOT, Group

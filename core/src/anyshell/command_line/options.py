@@ -1,4 +1,4 @@
-"""The rules on the command line: the same options for every command that judges, and errors in their words."""
+"""Options that several commands have in common, and errors in their words: the rules of a policy, seconds."""
 
 from __future__ import annotations
 
@@ -15,31 +15,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def seconds(context: click.Context, parameter: click.Parameter, given: object) -> float | None:
-    """For an option that takes a number of seconds, above 0: the number, or an error that says what is one."""
-    return _number(context, parameter, given, 'above 0')
+def seconds(*, zero: bool = False) -> Callable[[click.Context, click.Parameter, Any], float | None]:
+    """The callback of an option that takes a number of seconds, above 0; `zero` says that 0 is one, too."""
+    allowed = '0 or more' if zero else 'above 0'
 
+    def number(context: click.Context, parameter: click.Parameter, given: Any) -> float | None:
+        if given is None:
+            return None
+        try:
+            found = float(given)
+        except ValueError:
+            found = math.nan
+        if not 0 <= found < math.inf or (found == 0 and not zero):
+            raise click.BadParameter(
+                f'{given!r} is not a number of seconds, {allowed}', context, parameter
+            )
+        return found
 
-def seconds_or_none(
-    context: click.Context, parameter: click.Parameter, given: object
-) -> float | None:
-    """`seconds`, where 0 is one too."""
-    return _number(context, parameter, given, '0 or more')
-
-
-def _number(
-    context: click.Context, parameter: click.Parameter, given: Any, allowed: str
-) -> float | None:
-    if given is None:
-        return None
-    try:
-        number = float(given)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number < math.inf or (number == 0 and allowed == 'above 0'):
-        raise click.BadParameter(
-            f'{given!r} is not a number of seconds, {allowed}', context, parameter
-        )
     return number
 
 

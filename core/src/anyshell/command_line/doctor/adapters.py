@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distributions, version
 
-from anyshell.command_line.checks import Check, ask
+from anyshell.command_line.doctor.checks import Check, ask
 
 _REQUIREMENT = re.compile(
     r'(?P<name>[A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*\(?(?P<bounds>[^;()]*)\)?\s*(?:;(?P<marker>.*))?'
