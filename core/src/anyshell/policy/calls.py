@@ -142,9 +142,10 @@ def find(command: str, *, shell: Shell, stdin: Input = 'empty') -> Findings:
     """
     search = Search(command, shell)
     search.line(command, stdin)
-    if search.values.late:
-        known, search = search.values, Search(command, shell)
-        search.values = known
+    if search.values.late or (search.redirected and search.took_nothing):
+        # What stands further on changes what stood before: it is a function, a trap or in a loop.
+        first, search = search, Search(command, shell)
+        search.values, search.redirected = first.values, first.redirected
         search.line(command, stdin)
     return search.findings
 
@@ -161,6 +162,8 @@ class Search:
         self.aliased: set[str] = set()
         self.removes_functions = False
         self.redirected = False
+        # Whether a shell was taken to read nothing.
+        self.took_nothing = False
         self.integers = False
         # The commands in `functions`, by identity: to compare each with all others would take too long.
         self._defined: set[int] = set()
@@ -350,12 +353,12 @@ class Search:
 
     def compound(self, command: Compound, situation: Situation) -> None:  # noqa: C901  # each kind of command is a case
         """Walk a compound command."""
-        for word in command.words:
-            self.substitutions(word, situation)
         inner = situation
         if command.redirects:
             stdin = self.redirects(command.redirects, situation)
             inner = inner if stdin is inner.stdin else inner._replace(stdin=stdin)
+        for word in command.words:
+            self.substitutions(word, inner)
         if command.kind == 'function':
             known = self.functions.get(command.name)
             if known is None:
@@ -364,7 +367,9 @@ class Search:
             elif id(command) not in self._defined:
                 known[1].append(command)
                 self._defined.add(id(command))
-            inner = self._uncertain(inner)
+            # bash calls this one with the input of the command that is missing.
+            missing = command.name == 'command_not_found_handle'
+            inner = self._uncertain(inner, 'unknown' if missing else None)
         elif command.kind == 'coproc':
             inner = self._uncertain(inner, 'unknown')
             if command.name:
@@ -511,7 +516,7 @@ class Search:
             if not words:
                 return
         here = situation if stdin is situation.stdin else situation._replace(stdin=stdin)
-        if command.redirects and words[0].value == 'exec' and len(words) == 1:
+        if here is not situation and words[0].value == 'exec' and len(words) == 1:
             self.redirected = True
         self.run(words, here, command.span)
 
@@ -749,7 +754,7 @@ class Search:
     def _enter(self, name: str, situation: Situation) -> None:
         """Walk the body of a function again when a call gives it something to read."""
         known = self.functions.get(name)
-        if known is None or situation.stdin in ('empty', 'file') or not situation.functions:
+        if known is None or situation.stdin in ('empty', 'file'):
             return
         key = (name, situation.stdin)
         if key in self._entered:
@@ -803,7 +808,9 @@ class Search:
         stdin = situation.stdin
         if isinstance(stdin, Word):
             self.code(stdin, situation._replace(stdin='empty'), by=by, shell=shell)
-        elif stdin == 'unknown' or (stdin == 'empty' and self.redirected):
+        elif stdin == 'empty' and not self.redirected:
+            self.took_nothing = True
+        elif stdin != 'file':
             self.unresolve(
                 'code',
                 f'{by!r} reads its code from an input. Write the commands themselves, or save the code to a file and read it first.',

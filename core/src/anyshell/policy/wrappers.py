@@ -454,7 +454,10 @@ def _trap(search: Search, name: str, words: list[Word], situation: Situation, sp
             return
         index += 1
     if len(words) - index > 1 and words[index].value != '-':
-        search.code(words[index], situation._replace(stdin='empty'), by=name)
+        if any(word.value not in {'EXIT', '0'} for word in words[index + 1 :]):
+            # It runs in the middle of other commands, with their input.
+            situation = situation._replace(stdin='unknown')
+        search.code(words[index], situation, by=name)
     elif len(words) - index == 1 and not words[index].one_field:
         search.code(words[index], situation, by=name)
 
@@ -795,6 +798,9 @@ def _source(search: Search, name: str, words: list[Word], situation: Situation, 
         )
         return
     _script(search, name, words[0], situation, span, situation.shell)
+    if not words[0].one_field and words[1:]:
+        # The first may be no word at all.
+        _script(search, name, words[1], situation._replace(weak=True), span, situation.shell)
 
 
 def _stdin_code(

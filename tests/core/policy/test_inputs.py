@@ -1,0 +1,37 @@
+"""What shells read: their input, wherever the line gives it to them."""
+
+import pytest
+
+from anyshell.policy import DEFAULT_DENIED_COMMANDS, Decision, Policy
+
+POLICY = Policy.from_lists(denied_commands=DEFAULT_DENIED_COMMANDS, allow_interactive=True)
+
+READ = (
+    # The head of a compound command reads what it is redirected from
+    'for i in $(sh); do :; done <<< "rm x"', 'case $(sh) in *) ;; esac <<< "rm x"', '[[ $(sh) ]] <<< "rm x"', '(( $(sh) )) <<< "rm x"', 'for i in $(sh); do :; done <<E\nrm x\nE', 'for ((i=$(sh);0;)); do :; done <<< "rm x"',
+    'select i in $(sh); do break; done <<< "rm x"',
+    # A trap reads what the commands read that it runs between
+    '(trap sh EXIT) <<< "rm x"', '(trap sh EXIT; ls) <<E\nrm x\nE', 'bash -c "trap sh EXIT; ls" <<< "rm x"', 'echo "rm x" | (trap sh EXIT)', 'echo "rm x" | { trap sh EXIT; ls; }', 'f() { trap sh RETURN; ls; }; f <<< "rm x"',
+    'trap sh DEBUG; { ls; } <<< "rm x"', 'trap "sh" EXIT; exec <<< "rm x"', 'trap "bash" EXIT; exec < <(echo rm x)', 'trap ". /dev/stdin" EXIT; exec <<< "rm x"', 'f() { sh; }; trap f EXIT; exec <<< "rm x"',
+    # A function reads what it is called with
+    'f() { sh; }; exec <<< "rm x"; f', 'f() { bash; }; exec < <(echo rm x); f', 'f() { sh; }; export -f f; bash -c f <<< "rm x"', 'command_not_found_handle() { sh; }; nosuch <<< "rm x"',
+    # The first word may be none
+    '. $x /dev/stdin <<< "rm x"',
+)  # fmt: skip
+
+HARMLESS = (
+    "trap 'bash cleanup.sh' EXIT INT; exec > rm.log 2>&1", 'for f in $(cat); do ls "$f"; done < rm.txt', 'f() { bash; }; exec > rm; f', 'bash; exec 3< rm', 'exec < f; cat', 'f() { bash x.sh; }; export -f f; ls | xargs -n1 bash -c f', '. $x rm', 'bash <<< "ls"; exec 2>&1',
+    'command_not_found_handle() { echo rm; }; nosuch <<< x', "trap 'rm=1' ERR; ls | cat",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize('line', READ)
+def test_a_shell_is_given_no_command_to_read(line: str) -> None:
+    assert POLICY.check(line).decision is Decision.DENY
+
+
+@pytest.mark.parametrize('line', HARMLESS)
+def test_what_reads_no_commands_runs(line: str) -> None:
+    verdict = POLICY.check(line)
+
+    assert verdict.decision is Decision.ALLOW, verdict.reason
