@@ -22,7 +22,7 @@ CHANGES_WHAT_RUNS = (
     "unset 'x[PATH=1]'; ls", "declare 'x[PATH=1]=2'; ls", 'cat() { ls; }; ls {x[PATH=1]}>f',
     # Others
     'coproc PATH { ls; }; ls', 'coproc PATH (ls); ls', 'ls {PATH}>f', ': ${PATH[x[0]]:=y}; ls', ': ${!x:=y}; ls', 'declare -n q=PATH; q=.; ls', 'declare -n q=$x; q=.; ls', 'local -n q; q=.; ls', 'x=PATH; printf -v "$x" .; ls',
-    'declare PATH$x; ls', 'read -r PAGER; ls', "PAGER='ls |' git log",
+    'declare PATH$x; ls', 'declare -n "$x"; ls', 'read -r PAGER; ls', "PAGER='ls |' git log",
     'x=PATH; read "$x" <<< .; ls', 'read -r -p x -t 1 PATH; ls', 'read -a PATH; ls', 'mapfile -t PATH; ls', '((LD_PRELOAD=1)); ls', ': $((BASH_ENV=1)); ls',
 )  # fmt: skip
 

@@ -23,7 +23,6 @@ UNKNOWN = '\uf8ff'
 
 _GLOB = re.compile(r'[*?]|[@+!]\(')
 _PATTERN = re.compile(r'[*?{\[]')
-_VARIABLE = re.compile(r'\$\{?(\w+)')
 _PARAMETER = re.compile(r'\$\{?[!#]?(\w+|[@*])')
 # A default is part of it, unless that could be an option.
 _QUOTED_VARIABLE = re.compile(
@@ -161,11 +160,6 @@ class Word:
         if self.parts and self.parts[0][0] == 'n':
             return self.one_field
         return _QUOTED_VARIABLE.fullmatch(self.raw) is not None
-
-    @property
-    def variables(self) -> set[str]:
-        """The names of the variables in a word that stands alone."""
-        return set(_VARIABLE.findall(self.raw))
 
     @property
     def parameters(self) -> set[str]:
