@@ -171,7 +171,7 @@ class TestContract(AdapterContract):
 
 @pytest.mark.parametrize('way', ['invoke', 'ainvoke', 'stream', 'astream'])
 @pytest.mark.parametrize('api', ['chat', 'responses'])
-async def test_main_job_over_real_http(tmp_path: Path, api: str, way: str) -> None:
+async def test_main_job_works_over_real_http(tmp_path: Path, api: str, way: str) -> None:
     script = [
         [run('rm x')],
         [run('echo out; exit 3')],
@@ -250,7 +250,7 @@ def graph(toolkit: ShellToolkit, checkpointer: Any = None) -> Any:
     )
 
 
-async def test_bare_tool_node() -> None:
+async def test_tools_work_in_a_bare_tool_node() -> None:
     made = {'messages': [HumanMessage('Go.'), calls(run('echo one'), run('rm x'), start())]}
 
     answers = [graph(ShellToolkit()).invoke(made), await graph(ShellToolkit()).ainvoke(made)]
@@ -401,7 +401,9 @@ def test_question_has_the_shape_of_langchains_own(tmp_path: Path) -> None:
         (answers(APPROVE, APPROVE), 'A person denied this command.', []),
     ],
 )
-def test_answer_decides(tmp_path: Path, answer: Any, text: str, made: list[str]) -> None:
+def test_answer_of_a_person_decides(
+    tmp_path: Path, answer: Any, text: str, made: list[str]
+) -> None:
     config = thread()
     with OpenAIServer([[run('touch it')], 'Done.']) as server:
         agent = asking(server.base_url, tmp_path)
@@ -425,7 +427,7 @@ def test_question_outlives_the_process_that_asked(tmp_path: Path) -> None:
     assert {type(artifact) for artifact in artifacts} == {dict}
 
 
-def test_nobody_is_there_outside_of_a_graph(tmp_path: Path) -> None:
+def test_outside_of_a_graph_nobody_is_there_to_ask(tmp_path: Path) -> None:
     with ShellToolkit(cwd=tmp_path, ask_commands=['touch']) as toolkit:
         text = toolkit.get_tools()[0].invoke({'command': 'touch it'})
 

@@ -66,7 +66,7 @@ for _name, _reason in STALE.items():
     setattr(TestSuite, _name, _stale(getattr(SandboxIntegrationTests, _name)))
 
 
-def test_output_of_both_streams_and_exit_code(tmp_path: Path) -> None:
+def test_output_of_both_streams_comes_with_the_exit_code(tmp_path: Path) -> None:
     backend = SandboxBackend(LocalSandbox(cwd=str(tmp_path)))
 
     done = backend.execute('pwd; sleep 0.1; echo err >&2; exit 3')

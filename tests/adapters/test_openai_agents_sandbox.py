@@ -60,7 +60,7 @@ both = pytest.mark.parametrize('opened', [ours, theirs])
         ('mkdir -p a && cd a && basename "$PWD"', (b'a\n', b'', 0)),
     ],
 )
-async def test_exec(
+async def test_exec_gives_both_streams_and_the_exit_code(
     opened: Open, command: str, expected: tuple[bytes, bytes, int], tmp_path: Path
 ) -> None:
     async with opened(tmp_path) as session:
@@ -70,7 +70,7 @@ async def test_exec(
 
 
 @both
-async def test_exec_of_words(opened: Open, tmp_path: Path) -> None:
+async def test_exec_of_words_takes_them_as_they_are(opened: Open, tmp_path: Path) -> None:
     async with opened(tmp_path) as session:
         result = await session.exec('printf', '%s|', 'a b', '$HOME', "it's", shell=False)
 
@@ -86,7 +86,7 @@ async def test_exec_starts_in_the_root(opened: Open, tmp_path: Path) -> None:
 
 
 @both
-async def test_exec_time_limit(opened: Open, tmp_path: Path) -> None:
+async def test_exec_ends_at_its_time_limit(opened: Open, tmp_path: Path) -> None:
     async with opened(tmp_path) as session:
         with pytest.raises(ExecTimeoutError):
             await session.exec('sleep 44.25', timeout=0.3)
@@ -96,7 +96,7 @@ async def test_exec_time_limit(opened: Open, tmp_path: Path) -> None:
 
 
 @both
-async def test_files(opened: Open, tmp_path: Path) -> None:
+async def test_files_are_written_read_and_listed(opened: Open, tmp_path: Path) -> None:
     content = bytes(range(256)) * 1000
     async with opened(tmp_path) as session:
         await session.write(Path('deep/er/file'), io.BytesIO(content))

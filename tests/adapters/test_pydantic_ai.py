@@ -188,7 +188,7 @@ async def test_two_shells_in_one_agent_have_names_of_their_own(tmp_path: Path) -
 
 
 @pytest.mark.parametrize('name', ['agent.yaml', 'agent.json'])
-async def test_agent_spec(name: str, tmp_path: Path) -> None:
+async def test_agent_spec_makes_a_shell_with_its_settings(name: str, tmp_path: Path) -> None:
     spec = {
         'capabilities': [{'Shell': {'cwd': str(tmp_path), 'allowed_commands': ['ls', 'cat']}}],
     }

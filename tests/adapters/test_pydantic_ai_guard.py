@@ -85,7 +85,7 @@ async def test_nobody_to_ask_is_a_denial() -> None:
     assert 'Nobody is there to approve it' in server.tool_results()[0]
 
 
-async def test_only_the_tools_that_are_named() -> None:
+async def test_only_the_tools_that_are_named_are_judged() -> None:
     calls = [('execute', {'command': 'rm x'}), ('say', {'text': 'rm x'})]
     with OpenAIServer([calls, 'Done.']) as server:
         made, ran = agent(server.base_url, ShellPolicy(POLICY, tools=['say'], arguments=['text']))

@@ -119,7 +119,7 @@ class TestContract(AdapterContract):
 @pytest.mark.parametrize(
     ('kind', 'api'), [(OpenAIModel, 'chat'), (OpenAIResponsesModel, 'responses')]
 )
-async def test_main_job_over_real_http(tmp_path: Path, kind: Any, api: str, way: str) -> None:
+async def test_main_job_works_over_real_http(tmp_path: Path, kind: Any, api: str, way: str) -> None:
     script = [
         [run('rm x')],
         [run('echo out; exit 3')],
@@ -310,7 +310,9 @@ def answer_to(question: Any, response: Any) -> Any:
         ([True], 'A person denied this command.', []),
     ],
 )
-def test_answer_decides(tmp_path: Path, answer: Any, text: str, made: list[str]) -> None:
+def test_answer_of_a_person_decides(
+    tmp_path: Path, answer: Any, text: str, made: list[str]
+) -> None:
     with OpenAIServer([[run('touch it')], 'Done.']) as server:
         agent = asking(server, tmp_path)
         (question,) = agent('Go.').interrupts or ()

@@ -58,7 +58,7 @@ async def chunks(sandbox: Sandbox, command: str, **options: Any) -> AsyncIterato
 
 
 @BOTH
-async def test_command(tmp_path: Path, make: Make) -> None:
+async def test_command_gets_its_variables_and_its_directory(tmp_path: Path, make: Make) -> None:
     Path(tmp_path, 'below').mkdir()
     sandbox = make(tmp_path)
 
@@ -81,7 +81,7 @@ async def test_stream_is_of_strands_own_classes(tmp_path: Path, make: Make) -> N
 
 
 @BOTH
-async def test_code(tmp_path: Path, make: Make) -> None:
+async def test_code_runs_and_a_language_is_a_plain_name(tmp_path: Path, make: Make) -> None:
     sandbox = make(tmp_path)
 
     done = await sandbox.execute_code(
@@ -107,7 +107,7 @@ async def test_time_limit_keeps_what_was_written(tmp_path: Path, make: Make) -> 
 
 
 @BOTH
-async def test_files(tmp_path: Path, make: Make) -> None:
+async def test_files_are_written_listed_and_removed(tmp_path: Path, make: Make) -> None:
     sandbox, every_byte = make(tmp_path), bytes(range(256))
 
     await sandbox.write_file('below/all', every_byte)
@@ -130,7 +130,7 @@ async def test_files(tmp_path: Path, make: Make) -> None:
 
 
 @BOTH
-async def test_bad_variable_name(tmp_path: Path, make: Make) -> None:
+async def test_bad_variable_name_is_refused(tmp_path: Path, make: Make) -> None:
     with pytest.raises(ValueError, match='environment variable name'):
         await make(tmp_path).execute('true', env={'A B': 'c'})
 

@@ -226,6 +226,14 @@ class GivingUp(SmallestAgent):
         return text
 
 
+class Vague(SmallestAgent):
+    """Says of wrong arguments no more than that they are wrong."""
+
+    async def call(self, tools: Any, call: dict[str, Any]) -> str:
+        text = await super().call(tools, call)
+        return 'wrong arguments for run_command' if 'invalid arguments' in text else text
+
+
 class Untold(SmallestAgent):
     """Does not say that a person has changed the command."""
 
@@ -273,6 +281,7 @@ class Repeating(SmallestAgent):
         (Renaming, 'test_tools_are_those_of_core'),
         (Stripping, 'test_texts_are_those_of_core'),
         (GivingUp, 'test_ten_denials_in_a_row_do_not_end_the_run'),
+        (Vague, 'test_wrong_arguments_are_explained_and_do_not_end_the_run'),
         (Untold, 'test_command_that_a_person_changed_runs_and_the_model_is_told'),
         (Trusting, 'test_approval_is_for_one_call'),
         (Repeating, 'test_several_questions_of_one_turn_are_answered_one_by_one'),

@@ -98,7 +98,7 @@ async def test_local_sandbox_is_pickled_as_its_settings() -> None:
     await again.aclose()
 
 
-def test_the_words_around_an_approval() -> None:
+def test_a_refusal_a_change_and_silence_have_words_for_the_model() -> None:
     """What adapters say to a model when a person has refused, or has changed the command."""
     asked = ApprovalRequired(VERDICT)
 

@@ -20,7 +20,9 @@ POLICY = Policy.from_lists(denied_commands=['rm'], ask_commands=['touch'])
     ],
 )
 @pytest.mark.parametrize('approved', [False, True])
-def test_denied_wherever_the_command_is_and_whoever_approved(arguments: Any, approved: Any) -> None:
+def test_a_denied_command_is_denied_wherever_it_stands_and_whoever_approved(
+    arguments: Any, approved: Any
+) -> None:
     with pytest.raises(CommandDenied, match="Command 'rm' is denied"):
         judge_call(POLICY, arguments, approved=approved)
 
@@ -51,7 +53,7 @@ def test_nobody_to_ask_is_a_denial() -> None:
         judge_call(POLICY, {'command': 'touch x'}, on_ask='deny')
 
 
-def test_argument_has_another_name() -> None:
+def test_argument_may_have_another_name() -> None:
     with pytest.raises(CommandDenied):
         judge_call(POLICY, {'script': 'rm x'}, names=['script'])
 

@@ -129,7 +129,7 @@ def test_version_1_takes_the_root_where_its_own_group_is_another_namespaces(tree
     assert made(tree) == ('cgroup v1', ['memory', 'pids'])
 
 
-def test_half_a_group_is_none(tree):
+def test_half_a_group_counts_as_none(tree):
     tree.group('memory', *V1['memory'])
     tree.own.write_text('4:memory:/\n')
 

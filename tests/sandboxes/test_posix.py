@@ -46,7 +46,7 @@ def short(tmp_path):
     run_sync(sandbox.machine.aclose())
 
 
-def test_an_empty_prefix():
+def test_a_prefix_without_variables_is_empty():
     assert (build_shell_env_prefix(), build_shell_env_prefix({})) == ('', '')
 
 

@@ -66,7 +66,7 @@ async def test_a_storm_of_cancellations_leaves_nothing(session, sleep) -> None:
         assert (await one.run('echo fine')).stdout == 'fine\n'
 
 
-async def test_limits_that_pass_all_at_once(session, sleep) -> None:
+async def test_limits_that_pass_all_at_once_end_every_command(session, sleep) -> None:
     async with session(kill_grace=0.2) as one:
         results = await asyncio.gather(
             *(one.run(f'echo {n}; {sleep.command} & wait', timeout=2) for n in range(30))
@@ -77,7 +77,7 @@ async def test_limits_that_pass_all_at_once(session, sleep) -> None:
         assert sleep.pids() == []
 
 
-async def test_a_thousand_short_commands_at_once(session) -> None:
+async def test_a_thousand_short_commands_at_once_do_not_mix(session) -> None:
     async with session() as one:
         results = await asyncio.gather(
             *(one.run(f'echo {n}; exit {n % 200}', timeout=50) for n in range(1000)),
@@ -121,7 +121,7 @@ async def test_two_sessions_in_one_process_share_nothing(session, sleep) -> None
     assert sleep.pids() == []
 
 
-async def test_sessions_that_open_and_close_in_many_threads(session, sleep) -> None:
+async def test_sessions_that_open_and_close_in_many_threads_leave_nothing(session, sleep) -> None:
     failed: list[BaseException] = []
 
     def work() -> None:

@@ -26,7 +26,7 @@ def assert_ran(tmp_path) -> None:
 
 
 @pytest.mark.parametrize('closed', [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
-def test_a_host_without_standard_descriptors(host, tmp_path, closed) -> None:
+def test_a_host_without_standard_descriptors_runs_commands(host, tmp_path, closed) -> None:
     def close() -> None:
         for number in closed:
             os.close(number)
@@ -94,7 +94,7 @@ def test_a_host_that_takes_an_exit_code_is_told_so_once(host) -> None:
     assert printed == 'done\n'
 
 
-def test_a_host_that_waits_for_every_child(host) -> None:
+def test_a_host_that_waits_for_every_child_takes_no_output_and_no_end(host) -> None:
     # As a supervisor may, in a thread: exit codes may go to it, output and ends must not.
     printed = host("""
         import threading
@@ -153,7 +153,7 @@ def test_a_host_with_few_descriptors_gets_a_sentence_and_goes_on(host) -> None:
     assert printed == '[stdout]\nafter\n\n'
 
 
-def test_a_temporary_directory_that_is_missing(host, tmp_path) -> None:
+def test_a_temporary_directory_that_is_missing_is_done_without(host, tmp_path) -> None:
     host(RUN, TMPDIR=str(tmp_path / 'missing'))
 
     assert_ran(tmp_path)

@@ -179,7 +179,9 @@ class RunRules(Rules):
         assert (await sandbox.execute('echo a\\')).stdout in {'a\n', 'a\\\n'}
 
     @rule
-    async def test_a_here_document_and_a_comment_at_the_end(self, sandbox: Sandbox) -> None:
+    async def test_a_line_may_hold_a_here_document_and_end_in_a_comment(
+        self, sandbox: Sandbox
+    ) -> None:
         result = await sandbox.execute('cat <<E\nx\nE\necho y # comment')
 
         assert result.stdout == 'x\ny\n'
@@ -293,7 +295,7 @@ class StreamRules(Rules):
         assert (len(result.stdout), len(result.stderr)) == (500_000, 500_000)
 
     @rule
-    async def test_output_without_a_newline(self, sandbox: Sandbox) -> None:
+    async def test_output_without_a_newline_comes_back_as_it_is(self, sandbox: Sandbox) -> None:
         assert (await sandbox.execute('printf abc')).stdout == 'abc'
 
     @rule
@@ -455,7 +457,7 @@ class CwdRules(Rules):
         assert (await sandbox.execute(f'[ ! -e {ran} ]')).exit_code == 0
 
     @rule
-    async def test_a_directory_with_any_name(self, sandbox: Sandbox, place: str) -> None:
+    async def test_a_directory_may_have_any_name(self, sandbox: Sandbox, place: str) -> None:
         name = f'{place}/-a b\'c"$d'
         await sandbox.execute(f'mkdir -- {shlex.quote(name)}')
 
@@ -591,13 +593,15 @@ class FileRules(Rules):
         assert await sandbox.read_file(f'{place}/a') == bytes(range(256)) * 3
 
     @rule
-    async def test_an_empty_file(self, sandbox: Sandbox, place: str) -> None:
+    async def test_an_empty_file_stays_empty(self, sandbox: Sandbox, place: str) -> None:
         await sandbox.write_file(f'{place}/a', b'')
 
         assert await sandbox.read_file(f'{place}/a') == b''
 
     @rule
-    async def test_content_of_any_size(self, sandbox: Sandbox, place: str) -> None:
+    async def test_content_of_any_size_goes_there_and_back(
+        self, sandbox: Sandbox, place: str
+    ) -> None:
         content = secrets.token_bytes(400_000)
         await sandbox.write_file(f'{place}/a', content)
 
@@ -636,7 +640,9 @@ class FileRules(Rules):
         assert [entry.name for entry in await sandbox.list_files(place)] == ['a']
 
     @rule
-    async def test_names_that_are_hard_to_quote(self, sandbox: Sandbox, place: str) -> None:
+    async def test_a_file_may_have_a_name_that_is_hard_to_quote(
+        self, sandbox: Sandbox, place: str
+    ) -> None:
         names = ['a b', '-rf', "it's", 'tab\there', 'new\nline', '$HOME', '`x`', '*', 'é', '"']
         for name in names:
             await sandbox.write_file(f'{place}/{name}', name.encode())
@@ -647,7 +653,7 @@ class FileRules(Rules):
         assert contents == [name.encode() for name in names]
 
     @rule
-    async def test_a_relative_path_with_a_leading_dash(self, sandbox: Sandbox) -> None:
+    async def test_a_relative_path_with_a_leading_dash_is_no_option(self, sandbox: Sandbox) -> None:
         name = f'-anyshell-{secrets.token_hex(4)}'
         await sandbox.write_file(name, b'1')
         content = await sandbox.read_file(name)
@@ -658,26 +664,32 @@ class FileRules(Rules):
             await sandbox.read_file(name)
 
     @rule
-    async def test_reading_what_is_not_there(self, sandbox: Sandbox, place: str) -> None:
+    async def test_reading_what_is_not_there_is_a_file_not_found_error(
+        self, sandbox: Sandbox, place: str
+    ) -> None:
         with pytest.raises(FileNotFoundError):
             await sandbox.read_file(f'{place}/none')
 
     @rule
-    async def test_reading_a_directory(self, sandbox: Sandbox, place: str) -> None:
+    async def test_reading_a_directory_is_an_error_that_says_so(
+        self, sandbox: Sandbox, place: str
+    ) -> None:
         with pytest.raises(FileNotFoundError) as caught:
             await sandbox.read_file(place)
 
         assert isinstance(caught.value, IsADirectoryError)
 
     @rule
-    async def test_writing_over_a_directory(self, sandbox: Sandbox, place: str) -> None:
+    async def test_a_directory_is_not_written_over(self, sandbox: Sandbox, place: str) -> None:
         with pytest.raises(OSError, match=r'.'):
             await sandbox.write_file(place, b'1')
 
         assert await sandbox.list_files(place) == []
 
     @rule
-    async def test_writing_where_no_directory_can_be(self, sandbox: Sandbox, place: str) -> None:
+    async def test_writing_where_no_directory_can_be_is_an_error_and_changes_nothing(
+        self, sandbox: Sandbox, place: str
+    ) -> None:
         await sandbox.write_file(f'{place}/a', b'1')
         with pytest.raises(OSError, match=r'.'):
             await sandbox.write_file(f'{place}/a/b', b'1')
@@ -685,7 +697,9 @@ class FileRules(Rules):
         assert await sandbox.read_file(f'{place}/a') == b'1'
 
     @rule
-    async def test_removing(self, sandbox: Sandbox, place: str) -> None:
+    async def test_a_removed_file_is_gone_and_can_not_be_removed_again(
+        self, sandbox: Sandbox, place: str
+    ) -> None:
         await sandbox.write_file(f'{place}/a', b'1')
         await sandbox.remove_file(f'{place}/a')
 
@@ -694,7 +708,7 @@ class FileRules(Rules):
             await sandbox.remove_file(f'{place}/a')
 
     @rule
-    async def test_removing_a_directory(self, sandbox: Sandbox, place: str) -> None:
+    async def test_a_directory_is_not_removed_as_a_file(self, sandbox: Sandbox, place: str) -> None:
         await sandbox.write_file(f'{place}/d/a', b'1')
         with pytest.raises(FileNotFoundError) as caught:
             await sandbox.remove_file(f'{place}/d')
@@ -712,7 +726,9 @@ class FileRules(Rules):
         assert found == {'d': True, '.h': True, 'f': False, 'l': False, 'broken': False}
 
     @rule
-    async def test_a_listing_of_what_is_no_directory(self, sandbox: Sandbox, place: str) -> None:
+    async def test_a_listing_of_what_is_no_directory_is_a_file_not_found_error(
+        self, sandbox: Sandbox, place: str
+    ) -> None:
         await sandbox.write_file(f'{place}/a', b'1')
         for path in (f'{place}/a', f'{place}/none'):
             with pytest.raises(FileNotFoundError):
@@ -729,7 +745,7 @@ class CodeRules(Rules):
         assert (await sandbox.execute_code(code, 'cat')).stdout == code
 
     @rule
-    async def test_code_of_any_size(self, sandbox: Sandbox) -> None:
+    async def test_code_of_any_size_arrives_whole(self, sandbox: Sandbox) -> None:
         code = 'x' * 300_000
 
         assert (await sandbox.execute_code(code, 'cat')).stdout == code
@@ -741,7 +757,9 @@ class CodeRules(Rules):
         assert (result.exit_code, result.stdout) == (0, '1\nafter\n')
 
     @rule
-    async def test_long_shell_code(self, sandbox: Sandbox) -> None:
+    async def test_long_shell_code_has_its_standard_input_at_the_end_too(
+        self, sandbox: Sandbox
+    ) -> None:
         code = ': ' + 'x' * 150_000 + '\ncat\necho done\nexit 7\n'
         result = await sandbox.execute_code(code, 'sh', timeout=30)
 
@@ -1005,7 +1023,7 @@ class LimitRules(Rules):
             assert (await session.check_command('j1')).endswith('xend\n')
 
     @rule
-    async def test_a_line_longer_than_an_argument(self, sandbox: Sandbox) -> None:
+    async def test_a_line_may_be_longer_than_an_argument(self, sandbox: Sandbox) -> None:
         async with self.session(sandbox) as session:
             result = await session.run(f'echo {"y" * 200_000} | wc -c')
 
