@@ -138,6 +138,7 @@ def test_the_reader_finds_what_bash_runs(line: str, names: set[str]) -> None:
         ']] x',
         'case x in a) ls;;',
         'f() ls',
+        'f(x) { ls; }',
         'coproc done',
         'coproc x done',
         '[[ ( a ]]',
