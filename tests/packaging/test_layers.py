@@ -1,6 +1,7 @@
 """Who may know whom (CONTRIBUTING.md): read from the imports in the sources."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -96,6 +97,15 @@ def test_core_module_imports_only_lower_layers(path: Path) -> None:
 
     modules = {entry.name.removesuffix('.py') for entry in CORE.iterdir()}
     assert layers & modules - {layer, 'py.typed'} <= LAYERS[layer]
+
+
+def test_contributing_names_every_layer_and_no_other() -> None:
+    page = (ROOT / 'CONTRIBUTING.md').read_text()
+    told = page.partition('In `core/src/anyshell/`:\n')[2].partition('\n## ')[0]
+    entries = re.findall(r'^    (\S.*?)(?:  |$)', told, re.MULTILINE)
+    named = {name.rstrip('/') for entry in entries for name in entry.split(', ')}
+
+    assert named == {*LAYERS, 'cli', 'command_line', 'testing'}
 
 
 @pytest.mark.parametrize('path', core_files(), ids=lambda path: str(path.relative_to(CORE)))
