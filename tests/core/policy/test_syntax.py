@@ -88,6 +88,7 @@ ROWS = [
     # A keyword is one over continuations, too
     ('i\\\nf ls; th\\\nen rm x; f\\\ni', {'ls', 'rm'}),
     ('wh\\\n\\\nile a; do rm x; done', {'a', 'rm'}),
+    ('[\\\n[ a =~ (b) ]]; rm x', {'rm'}),
     ('functionsx\\\ny a', {'functionsxy'}),
 ]
 

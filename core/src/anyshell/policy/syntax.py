@@ -152,7 +152,7 @@ _NAME = re.compile(r'[A-Za-z_][A-Za-z0-9_]*')
 _TARGET = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\+?', re.DOTALL)
 _DESCRIPTOR_NAME = re.compile(r'\{[A-Za-z_][A-Za-z0-9_]*(\[.*\])?\}', re.DOTALL)
 _LETTERS = re.compile(r'[a-z]+')
-_KEYWORD = re.compile(r'[a-z]+|\[\[|[!{}]')
+_KEYWORD = re.compile(r'[a-z]+|\[(?:\\\n)*\[|[!{}]')
 # A word that is one word only where bash reads `name[` on to its `]`, or that might be an assignment.
 _SUBSCRIPTED = re.compile(r'[A-Za-z_][A-Za-z0-9_]*\[(?![\w.,:*?-]*\](?:[^=+]|$))')
 _UNARY = re.compile(r'-[A-Za-z]')
@@ -1516,7 +1516,7 @@ class Reader:
         match = _KEYWORD.match(self.text, self._skip(self.at), self.end)
         if match is None or len(match[0]) > len('function'):
             return ''
-        word, at = match[0], match.end()
+        word, at = match[0].replace('\\\n', ''), match.end()
         while self.continued and (after := self._skip(at)) != at and len(word) < len('function'):
             match = _LETTERS.match(self.text, after, self.end)
             if match is None:
