@@ -45,9 +45,8 @@ PURE = (
 
 nox.needs_version = '>=2025.2.9'
 nox.options.default_venv_backend = 'uv'
-os.environ['UV_PYTHON_DOWNLOADS'] = (
-    'never'  # a session runs on a Python that is here, or not at all
-)
+# A session runs on a Python that is here, or not at all.
+os.environ['UV_PYTHON_DOWNLOADS'] = 'never'
 os.environ.pop('PYTHONPATH', None)  # it could put sources in front of the wheels under test
 
 
@@ -187,7 +186,7 @@ def types(session: nox.Session, project: str) -> None:
 
 @nox.session
 def packaging(session: nox.Session) -> None:
-    """Check what would be published: five wheels and source distributions, their metadata, the layers."""
+    """Check what would be published: all wheels and source distributions, their metadata, the layers."""
     _install(session)
     for name in ADAPTERS:
         _wheel(session, f'adapters/{name}')
@@ -381,7 +380,7 @@ def soak(session: nox.Session) -> None:
 
 @nox.session
 def coverage(session: nox.Session) -> None:
-    """Join what all sessions measured, and require all of core's pure modules."""
+    """Join what all sessions measured, and require every line and branch of core's pure modules."""
     measured = sorted(str(path) for path in COVERAGE.glob('*/data*'))
     if not measured:
         session.skip('nothing was measured yet: nox -s core adapter')

@@ -10,6 +10,7 @@ What counts are ratios of one round's figures; absolute times are of one machine
 import contextlib
 import json
 import os
+import select
 import statistics
 import subprocess
 import sys
@@ -17,13 +18,13 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import report
+from report import PEERS, written
 
 HERE = Path(__file__).parent
 OURS = ('run-bash', 'run-sh', 'tool-bash', 'tool-sh')
 RAW = ('raw-bash', 'raw-sh')
-PEERS = ('pydantic-ai-harness', 'strands', 'langchain', 'deepagents', 'openai-agents')
 ROUNDS, CALLS = 40, 10
+ANSWER_SECONDS = 900
 AT_ONCE, JOBS, IDLE = 200, 200, 50
 VOLUME, BOUND = 10**9, 10**10
 IMPORTS = 6
@@ -67,6 +68,8 @@ class Worker:
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(json.dumps(request) + '\n')
             self.process.stdin.flush()
+        if not select.select([self.process.stdout], [], [], ANSWER_SECONDS)[0]:
+            self.process.kill()
         answer = json.loads(self.process.stdout.readline() or '{"error": "the worker has ended"}')
         if 'error' in answer:
             print(f'{self.name}: {request[0]}: {answer["error"]}', file=sys.stderr)
@@ -193,7 +196,7 @@ def imports(pythons: dict[str, str]) -> dict[str, float]:
 
 def _output(python: str, program: str) -> str:
     command = [python, '-c', program]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=120)
     return done.stdout.strip().rpartition('\n')[2]
 
 
@@ -207,7 +210,11 @@ def main() -> None:
     def done(what: str) -> None:
         print(f'{time.monotonic() - begin:6.1f} s  {what}', flush=True)
 
-    found: dict = {'when': time.strftime('%Y-%m-%d'), 'load': os.getloadavg()[0]}
+    found: dict = {
+        'when': time.strftime('%Y-%m-%d'),
+        'load': os.getloadavg()[0],
+        'rounds': ROUNDS,
+    }
     with workers(pythons, (*RAW, *OURS, *PEERS)) as running:
         versions = in_turn(running, 1, lambda worker: worker.ask('versions'))
         found['versions'] = {name: version[0] for name, version in versions.items() if version}
@@ -227,7 +234,7 @@ def main() -> None:
         done('10 GB of output')
     found['import'] = imports(pythons)
     done('imports')
-    text = report.written(found)
+    text = written(found)
     (HERE.parent / 'RESULTS.md').write_text(text)
     print(text)
 

@@ -43,7 +43,7 @@ executors had their turn, and the median of {rounds} rounds is shown. The times 
 def written(found: dict) -> str:
     """The whole page."""
     parts = [
-        HEAD.format(rounds=40, bash=_bash_alone(found)),
+        HEAD.format(rounds=found['rounds'], bash=_bash_alone(found)),
         _machine(found),
         '## A small command\n\nMilliseconds for `echo hello`, one call after the other, and times raw `subprocess.run` of '
         'the same shell with the middle half of the rounds in brackets.\n\n' + _calls(found),

@@ -43,9 +43,8 @@ class Keywords:
 
     _elsewhere: ClassVar[Mapping[str, str]] = {}
 
-    if (
-        not TYPE_CHECKING
-    ):  # pragma: no branch - a type checker knows the keywords from the class itself
+    # A type checker knows the keywords from the class itself.
+    if not TYPE_CHECKING:  # pragma: no branch
 
         def __new__(cls, *_arguments: Any, **keywords: Any) -> Self:
             _, *parameters = inspect.signature(cls.__init__).parameters.values()

@@ -52,9 +52,9 @@ class Sessions:
         if session is not None and given:
             allowed = f'given without {" and ".join(given)}, since it has settings of its own'
             raise OptionError('session', session, allowed)
-        self._settings = settings
         if session is not None and not isinstance(session, ShellSession):  # pyright: ignore[reportUnnecessaryIsInstance]  # what a checker has not seen
             raise OptionError('session', session, 'None or a ShellSession that is open')
+        self._settings = settings
         self._options = ShellOptions(**settings)
         self._sandbox = sandbox
         self._policy = policy

@@ -26,8 +26,7 @@ def record(facts: Mapping[str, Any]) -> None:
             {
                 f'anyshell.{name}': value
                 for name, value in facts.items()
-                if isinstance(
-                    value, str | int | float
-                )  # an attribute has no None and no list of dicts
+                # An attribute has no None and no list of dicts.
+                if isinstance(value, str | int | float)
             }
         )

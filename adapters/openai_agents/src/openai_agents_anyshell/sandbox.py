@@ -29,7 +29,7 @@ from agents.sandbox.session.sandbox_session_state import SandboxSessionState
 from agents.sandbox.snapshot import SnapshotBase
 
 from anyshell import Sandbox, SandboxError, SandboxTimeoutError, WorkingDirectoryGone
-from openai_agents_anyshell.going import Going
+from openai_agents_anyshell.background import BackgroundCommands
 
 DEFAULT_ROOT = '/workspace'
 """The root of a manifest that names none; the sandbox's own directory takes its place."""
@@ -103,7 +103,7 @@ class _Session(BaseSandboxSession):
     def __init__(self, state: SandboxSessionState, sandbox: Sandbox) -> None:
         self.state = state
         self._sandbox = sandbox
-        self._going = Going(sandbox)
+        self._background = BackgroundCommands(sandbox)
 
     # -- one command
 
@@ -153,10 +153,10 @@ class _Session(BaseSandboxSession):
         state = self.state.manifest
         variables = dict(await state.environment.resolve())
         # Without it standard input is at its end, also since `rg` searches there when it finds it open.
-        number = await self._going.start(
+        number = await self._background.start(
             _line(words), cwd=state.root, variables=variables, stdin=tty
         )
-        return await self._going.look(number, yield_time_s, max_output_tokens)
+        return await self._background.look(number, yield_time_s, max_output_tokens)
 
     async def pty_write_stdin(
         self,
@@ -166,11 +166,11 @@ class _Session(BaseSandboxSession):
         yield_time_s: float | None = None,
         max_output_tokens: int | None = None,
     ) -> PtyExecUpdate:
-        await self._going.send(session_id, chars)
-        return await self._going.look(session_id, yield_time_s, max_output_tokens)
+        await self._background.send(session_id, chars)
+        return await self._background.look(session_id, yield_time_s, max_output_tokens)
 
     async def pty_terminate_all(self) -> None:
-        await self._going.close()
+        await self._background.close()
 
     # -- files
 

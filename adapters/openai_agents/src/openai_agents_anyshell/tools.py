@@ -180,9 +180,8 @@ class ShellTools:
     def _verdict(self, arguments: dict[str, Any]) -> Verdict:
         command = arguments.get('command')
         if not isinstance(command, str) or self.session.options.on_ask == 'deny':
-            return Verdict(
-                Decision.ALLOW
-            )  # what is wrong is said by the call, without asking anybody
+            # What is wrong is said by the call, without asking anybody.
+            return Verdict(Decision.ALLOW)
         return self.session.policy().check(command)
 
     def _extract(self, context: FunctionToolCustomDataContext) -> dict[str, Any]:

@@ -107,9 +107,8 @@ class Shell(ShellOptions, AbstractCapability[AgentDepsT]):
 
     def _tool(self, tool: anyshell.Tool) -> Tool[AgentDepsT]:
         schema = tool.arguments.model_json_schema()
-        call = partial(
-            self._call, tool.name
-        )  # no closure, which a copy of the toolset would share with this one
+        # No closure, which a copy of the toolset would share with this one.
+        call = partial(self._call, tool.name)
         made = Tool[AgentDepsT].from_schema(
             call, tool.name, tool.description, schema, takes_ctx=True
         )

@@ -34,9 +34,8 @@ def emitter(ctx: RunContext[Any]) -> Callable[[StreamChunk], Awaitable[None]]:
         if not refused:
             try:
                 await ctx.emit(CommandOutput(text=chunk.data, stream=chunk.stream_type))
-            except (
-                UserError
-            ):  # here are no events: a toolset without its capability, a durable unit
+            except UserError:
+                # Here are no events: a toolset without its capability, a durable unit.
                 refused = True
 
     return emit

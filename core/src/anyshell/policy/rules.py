@@ -132,9 +132,8 @@ def _listed(entries: Iterable[str]) -> str:
 
 def _excerpt(text: str) -> str:
     text = text.strip()
-    return repr(
-        text if len(text) <= 160 else f'{text[:120]} … {text[-30:]}'
-    )  # as much as a sentence bears
+    # As much as a sentence bears.
+    return repr(text if len(text) <= 160 else f'{text[:120]} … {text[-30:]}')
 
 
 class AskCommands:

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = dict[str, Any]  # anything can be in what a client sends
 
-PIECE_CHARS = (
-    12  # short, so that a client has to put texts and arguments together from several events
-)
+PIECE_CHARS = 12
+"""Short, so that a client has to put texts and arguments together from several events."""
 
 
 class RefusedError(Exception):

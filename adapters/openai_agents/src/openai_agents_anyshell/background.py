@@ -19,7 +19,6 @@ YIELD_SECONDS = 10.0
 MOST = 1 << 20
 """Bytes of output that one look at a command gives; of more, the last ones."""
 
-
 INTERRUPT = '\x03'
 """What a terminal makes SIGINT of (Ctrl+C). There is no terminal here: the command is ended."""
 
@@ -31,7 +30,7 @@ class _Command:
     seen: int = 0
 
 
-class Going:
+class BackgroundCommands:
     """The commands of one session that have not been seen to end.
 
     Args:
