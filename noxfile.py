@@ -35,6 +35,7 @@ MEASURED_BESIDE = {
 PURE = (
     'environment.py',
     'errors.py',
+    'guard.py',
     'keywords.py',
     'options.py',
     'output.py',

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / 'docs'
 PACKAGES = {
     'anyshell': ROOT / 'core/src/anyshell',
+    'anyshell.policy': ROOT / 'core/src/anyshell/policy',
     'anyshell.testing': ROOT / 'core/src/anyshell/testing',
     **{path.name: path for path in sorted(ROOT.glob('adapters/*/src/*_anyshell'))},
 }
@@ -47,7 +48,9 @@ def pages_of_navigation() -> list[str]:
 
 @pytest.mark.parametrize('package', PACKAGES)
 def test_every_public_name_is_in_the_reference(package: str) -> None:
-    names = {f'{package}.{name}' for name in public(PACKAGES[package])}
+    # What `anyshell` itself gives is shown as that.
+    above = public(PACKAGES['anyshell']) if package.startswith('anyshell.') else set[str]()
+    names = {f'{package}.{name}' for name in public(PACKAGES[package]) - above}
 
     assert sorted(names - referred()) == []
 

@@ -112,14 +112,20 @@ ALLOWED = Verdict(Decision.ALLOW)
 class Rule(Protocol):
     """Looks at what a line would run and says what it objects to.
 
-    `name` is the option that the rule comes from.
+    Attributes:
+        name: The option that the rule comes from, or a name of your own; a verdict tells it.
     """
 
     @property
     def name(self) -> str: ...
 
     def check(self, findings: Findings) -> Iterable[Verdict]:
-        """Every objection to the line."""
+        """Every objection to the line; pure, total and deterministic, as the policy is.
+
+        Args:
+            findings: What the line holds: its `calls` (with `name`, `path`, `arguments`, `via`, `text` and `span`), the
+                `settings` of variables, the `operators`, and what is `unresolved`, which the policy itself judges.
+        """
         ...
 
 
@@ -137,7 +143,14 @@ def _excerpt(text: str) -> str:
 
 
 class AskCommands:
-    """Commands that run after a person's approval."""
+    """Commands that run after a person's approval.
+
+    Args:
+        entries: The entries.
+
+    Raises:
+        PolicyError: When an entry can't match any command; the text names it and says what is allowed.
+    """
 
     name = 'ask_commands'
 
@@ -171,6 +184,9 @@ class DeniedCommands:
     Args:
         entries: The entries.
         unless: What takes a command off this list; the default list steps back where approval is asked.
+
+    Raises:
+        PolicyError: When an entry can't match any command; the text names it and says what is allowed.
     """
 
     name = 'denied_commands'
@@ -208,6 +224,9 @@ class AllowedCommands:
         entries: The entries.
         asked: Commands that count as listed, since approval is asked for them.
         shell: The shell whose code the values of variables such as PAGER are.
+
+    Raises:
+        PolicyError: When an entry can't match any command; the text names it and says what is allowed.
     """
 
     name = 'allowed_commands'
@@ -275,7 +294,14 @@ class AllowedCommands:
 
 
 class DeniedOperators:
-    """Tokens of the shell's grammar that are refused; never text in quotes, tests or arithmetic."""
+    """Tokens of the shell's grammar that are refused; never text in quotes, tests or arithmetic.
+
+    Args:
+        operators: The operators; one covers its other forms too, as `>` does `>>`.
+
+    Raises:
+        PolicyError: When one is no operator that can be denied; the text lists those.
+    """
 
     name = 'denied_operators'
 
@@ -345,6 +371,9 @@ class Policy:
         rules: The rules; the strictest answer wins.
         shell: The shell that runs the lines: `bash -p -c`, or a POSIX `sh -c`, in which bash-only syntax is refused.
         unresolved: What to do with commands and code that are not known before they run.
+
+    Raises:
+        PolicyError: When `shell` or `unresolved` is none of the values that it may have.
     """
 
     def __init__(
