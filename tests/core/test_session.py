@@ -15,6 +15,7 @@ from anyshell import (
     CommandError,
     CommandResult,
     Decision,
+    DockerSandbox,
     InvalidCommand,
     LocalSandbox,
     SessionClosed,
@@ -518,6 +519,16 @@ async def test_logging_shows_codes_and_rules_but_no_command_text(shell, caplog) 
     assert 'a command was denied (rule a_rule)' in said
     assert 'a command needs an approval (rule a_rule)' in said
     assert 'secret' not in caplog.text
+
+
+async def test_who_runs_the_agent_is_warned_of_a_sandbox_that_is_not_there(caplog) -> None:
+    async with ShellSession(sandbox=DockerSandbox('web', program='nonesuch-docker')) as session:
+        reply = await session.tools[0].call({'command': 'echo secret-text'})
+
+    assert reply.is_error
+    (record,) = (record for record in caplog.records if record.name == 'anyshell')
+    assert record.levelno == logging.WARNING
+    assert record.getMessage().startswith('no command can run: nonesuch-docker is not installed')
 
 
 # -- the end

@@ -170,7 +170,7 @@ def without_effect(names: list[str], why: str) -> str:
 
 
 INSTEAD_OF_SLEEPING = (
-    '[hint: to wait for a background command, do not sleep: check_command(command_id="j1", wait_seconds=60) returns as '
+    '[hint: to wait for a background command, do not sleep: check_command with its ID and wait_seconds=60 returns as '
     'soon as it ends, and with until="port:8000", "output:REGEX" or "quiet:2" as soon as that is so.]'
 )
 
