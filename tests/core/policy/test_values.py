@@ -31,7 +31,7 @@ PLAIN = (
     'ROOT=$(git rev-parse --show-toplevel); env A="$ROOT" "$ROOT/venv/bin/python" -m pytest', 'V=$(mktemp -d); $V/bin/pip install x', 'V=$(cat f); nohup "$V/bin/python" x.py', 'V=$(cat f); env "$V/bin/python" rm.py', 'V=$(pwd); env F=$V y',
     'for d in a b; do env "$d/bin/python" rm; $d/run.sh; done', 'for d in packages/*; do (cd $d && npm test); timeout 5 $d/run.sh; done', 'f() { nohup "$1/bin/run" x; }; f -v /opt', 'f() { local d=$1; $d/run.sh; }; f /opt/x', ': ${V:=/opt/venv}; $V/bin/python x',
     'DIR=${DIR%/}; $DIR/x', 'V=${1:-build}; $V/run.sh', 'set -euo pipefail; V=/x; nohup "$V/y" a', 'set +x; for d in "$@"; do nohup "$d/run" z; done', 'T=$X; timeout "$T" ls', 'unset V; $V/x', 'n=$((1+2)); $n/x; timeout "$n" ls',
-    'a=""; V=$a/x; nohup "$V/y" z', 'V=""; nohup "$V/y" z', 'V=""$((1)); nohup "$V/y" z', 'opts=-v; nohup "$D/x" $opts', 'set', 'set -- rm',
+    'a=""; V=$a/x; nohup "$V/y" z', 'V=""; nohup "$V/y" z', 'V=""$((1)); nohup "$V/y" z', 'opts=-v; nohup "$D/x" $opts', 'set', 'set -- rm', 'declare -n "$x"; ls',
 )  # fmt: skip
 
 

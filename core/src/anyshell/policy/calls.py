@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import posixpath
 import re
 import unicodedata
 from dataclasses import dataclass, field
@@ -45,6 +46,11 @@ _STDIN = re.compile(
     r'/dev/stdin|/dev/fd/0+|/proc/(?:self|thread-self|\$\$)/fd/0+|/proc/\d+/fd/0+|-'
 )
 _STDIN_PATHS = ('/dev/stdin', '/dev/fd/0', '/proc/self/fd/0', '/proc/thread-self/fd/0')
+# As they are called from the folders of devices and processes.
+_STDIN_NAMES = frozenset(('stdin', 'fd/0', '0', 'self/fd/0'))
+_IN_DEVICES = re.compile(r'\b(?:cd|pushd)\b[^\n;&|]*/(?:dev|proc)\b')
+# A shell that shows prompts.
+_INTERACTIVE = re.compile(r'sh\b[^\n;&|]*\s-\w*i')
 _DESCRIPTOR = re.compile(r'/dev/fd/.*|/proc/[^/]*/fd/.*')
 _INVISIBLE = frozenset(
     '\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0'
@@ -426,10 +432,24 @@ class Search:
         text = word.literal if word.value is None else word.value
         if word.reads_process:
             return 'unknown'
-        text = re.sub(r'/+', '/', text)
-        if _STDIN.fullmatch(text) or (word.globs and _may_match(text, _STDIN_PATHS)):
+        text = posixpath.normpath(text).replace('//', '/')
+        if (
+            _STDIN.fullmatch(text)
+            or (text in _STDIN_NAMES and _IN_DEVICES.search(self.text))
+            or (word.globs and _may_match(text, _STDIN_PATHS))
+            or (word.value is None and self._may_name_stdin(word))
+        ):
             return situation.stdin
         return 'unknown' if _DESCRIPTOR.fullmatch(text) else 'file'
+
+    def _may_name_stdin(self, word: Word) -> bool:
+        """Whether a word with an expansion may be a name of the standard input, as far as the line says."""
+        literal = word.literal
+        return (
+            literal.startswith(('/dev/', '/proc/'))
+            or literal.endswith('/stdin')
+            or self.values.inputs.holds(word.parameters)
+        )
 
     # Simple commands
 
@@ -610,9 +630,11 @@ class Search:
             ]
             hidden = hidden or any('$(' in part or '`' in part for part in texts)
         hidden = hidden or (name == 'PS4' and bool(value.substitutions))
-        if name in {'PS4', 'BASH_ENV', 'ENV'} and (
-            hidden or (value.reads_process and name != 'PS4')
-        ):
+        prompts = name in {'PS0', 'PS1', 'PS2'} and _INTERACTIVE.search(self.text) is not None
+        reads = name in {'BASH_ENV', 'ENV'} and (
+            self.file(value, situation._replace(stdin='unknown')) == 'unknown'
+        )
+        if reads or (hidden and (prompts or name in {'PS4', 'BASH_ENV', 'ENV'})):
             self.unresolve(
                 'code',
                 f'{name} holds code that the shell runs by itself. Write those commands on their own.',

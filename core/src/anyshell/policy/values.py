@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from anyshell.policy.words import Word
 
+_STDIN = re.compile(r'stdin|/fd/|\A-\Z')
 _BLANK = re.compile(r'\s')
 _DASH_BY_DEFAULT = re.compile(r'\$\{\w+:?[-=+]["\']?-')
 # What these print is a path, which begins with a slash or is what the line says.
@@ -61,12 +62,14 @@ class Values:
         self.blank = Marked()
         self.dashed = Marked()
         self.unsure = Marked()
+        # What may name the standard input.
+        self.inputs = Marked()
         self.redefined = redefined
 
     @property
     def late(self) -> bool:
         """Whether a variable was marked after it was asked about, as where a function is called behind its body."""
-        marks = (self.blank, self.dashed, self.unsure)
+        marks = (self.blank, self.dashed, self.unsure, self.inputs)
         return any(not mark.missed.isdisjoint(mark.names) for mark in marks)
 
     def learn(self, name: str, value: Word | None) -> None:
@@ -78,8 +81,11 @@ class Values:
         expands = any(kind in 'xXm' for kind, _ in value.parts) and not value.substitutions
         if _BLANK.search(value.literal) or (expands and _BLANK.search(value.raw)):
             self.blank.add(name)
+        if _STDIN.search(value.literal):
+            self.inputs.add(name)
         for source in value.parameters:
             self.blank.follow(name, source)
+            self.inputs.follow(name, source)
         dash, sources, unsure = self.leading(value)
         if dash:
             # Arguments are those of any call, so that an option among them says little.

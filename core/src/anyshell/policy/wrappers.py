@@ -699,14 +699,7 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
             if long in {'help', 'version'}:
                 return
             if long in _SHELL_FILES and index < len(words):
-                if words[index].reads_process:
-                    search.unresolve(
-                        'code',
-                        f'{name!r} reads the code that another command prints. Write that code to a file first.',
-                        situation,
-                        words[index].raw,
-                        words[index].span,
-                    )
+                _script(search, name, words[index], situation, span, grammar)
                 index += 1
             continue
         for letter in text[1:]:
