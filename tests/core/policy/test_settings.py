@@ -52,6 +52,29 @@ RUNS_NOTHING_ELSE = (
     'for ENV in dev prod; do echo "$ENV"; done', 'read -r ENV; ls', ': "${ENV:=dev}"', 'f() { local -n out=$1; out=1; }; f x', 'read "$x"; ls', 'printf -v "$x" 1; ls', ': ${!x:=y}; ls', 'printf -v x "%s" "$y"; ls', '((x[$i]=1)); ls', 'echo PS4', 'export -n PS4; ls',
 )  # fmt: skip
 
+# A variable with the integer attribute evaluates its value, which runs the commands in it.
+EVALUATES = (
+    "declare -ai n=('a[$(rm x)]')", "declare -Ai n=([k]='a[$(rm x)]')", "declare -ai n; n+=('a[$(rm x)]')", "declare -i n=1; read n <<< 'a[$(rm x)]'", "declare -i n; printf -v n '%s' 'a[$(rm x)]'", "declare -i n; for n in 'a[$(rm x)]'; do ls; done",
+    "declare -i n; mapfile -t n <<< 'a[$(rm x)]'", "typeset -i n; : ${n:='a[$(rm x)]'}", "f() { local -i x=$1; }; f 'a[$(rm x)]'", "declare -i n; n='a[$(rm x)]'", "declare -i n; n=('a[`rm x`]')", "v='a[$(rm x)]'; declare -i n; n=$v",
+)  # fmt: skip
+EVALUATES_NUMBERS = (
+    'declare -i n; read n; ls', 'f() { local -i x=$1; }; f 5', 'declare -i n=0; while read -r line; do ((n++)); done < f', "declare -i n=0; read -r v <<< 'a[$(rm x)]'; echo $n", 'declare -ai n=(1 2 3); n+=(4)', 'declare -i n=$((1+2)); n=${#x}; for n in 1 2; do ls; done',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize('line', EVALUATES)
+def test_every_way_to_set_an_integer_is_looked_at(line: str) -> None:
+    verdict = DENIED.check(line)
+
+    assert (verdict.decision, verdict.rule) == (Decision.DENY, 'unresolved'), verdict.reason
+
+
+@pytest.mark.parametrize('line', EVALUATES_NUMBERS)
+def test_an_integer_may_be_set_to_a_number(line: str) -> None:
+    verdict = DENIED.check(line)
+
+    assert verdict.decision is Decision.ALLOW, verdict.reason
+
 
 @pytest.mark.parametrize('line', CHANGES_WHAT_RUNS)
 def test_a_list_of_allowed_commands_sees_every_way_to_set_what_runs(line: str) -> None:

@@ -171,6 +171,8 @@ class Search:
         # Whether a shell was taken to read nothing.
         self.took_nothing = False
         self.integers = False
+        # The variables with the integer attribute.
+        self.integer: set[str] = set()
         # The commands in `functions`, by identity: to compare each with all others would take too long.
         self._defined: set[int] = set()
         # What was walked for what it reads: the bodies of functions, and the text of aliases.
@@ -179,7 +181,7 @@ class Search:
         # What was found for plain commands, by their text; and for those that run others, by all that it depends on.
         self._plain: dict[str, tuple[str, str | None, tuple[Word, ...]] | None] = {}
         self._programs: dict[
-            tuple[str, int, tuple[bool, bool, bool] | None],
+            tuple[str, int, tuple[bool, bool, bool, int] | None],
             tuple[Situation, int, list[Call], list[Unresolved], list[Setting]],
         ] = {}
         self._derived: dict[tuple[int, int], tuple[Situation, Situation]] = {}
@@ -198,8 +200,8 @@ class Search:
         self._declare(commands)
         self._led = self._leading(commands) if self.functions else 0
         situation = Situation(self.shell, stdin)
-        self._adopt(reader, situation)
         self.commands(commands, situation)
+        self._adopt(reader, situation)
 
     def _adopt(self, reader: Reader, situation: Situation) -> None:
         self.findings.operators += reader.operators
@@ -279,8 +281,8 @@ class Search:
                 span,
             )
             return
-        self._adopt(reader, inner)
         self.commands(commands, inner)
+        self._adopt(reader, inner)
 
     # The walk
 
@@ -511,11 +513,11 @@ class Search:
                 found.settings[settings:],
             )
 
-    def _state(self) -> tuple[bool, bool, bool] | None:
+    def _state(self) -> tuple[bool, bool, bool, int] | None:
         """What commands so far change for those that follow; `None` where that is not told apart."""
         if self.functions or self.aliases:
             return None
-        return self.redirected, self.integers, self.removes_functions
+        return self.redirected, self.integers, self.removes_functions, len(self.integer)
 
     def simple(self, command: Simple, situation: Situation) -> None:
         """Walk a simple command."""
@@ -604,6 +606,14 @@ class Search:
         """
         for item in (value,) if values is None else values:
             self.values.learn(name, item)
+            if self._evaluated(name, item):
+                self.unresolve(
+                    'code',
+                    'A variable with the integer attribute runs what its value quotes. Write those commands on their own.',
+                    situation,
+                    text,
+                    span,
+                )
         self.findings.settings.append(Setting(name, value, situation.via, text, span))
         if (not plain and (name in _NAMES_RUN or (value is None and name in _RUN_BY_ITSELF))) or (
             not name and _RISKY.search(self.text)
@@ -617,8 +627,7 @@ class Search:
             )
         if value is None:
             return
-        literal = value.literal
-        hidden = '$(' in literal or '`' in literal
+        hidden = _QUOTES_CODE.search(value.literal) is not None
         if name in _RUN_BY_ITSELF and (
             names := {part for kind, part in value.parts if kind in 'vV'}
         ):
@@ -628,7 +637,7 @@ class Search:
                 for item in self.findings.settings
                 if item.name in names and item.value
             ]
-            hidden = hidden or any('$(' in part or '`' in part for part in texts)
+            hidden = hidden or any(map(_QUOTES_CODE.search, texts))
         hidden = hidden or (name == 'PS4' and bool(value.substitutions))
         prompts = name in {'PS0', 'PS1', 'PS2'} and _INTERACTIVE.search(self.text) is not None
         reads = name in {'BASH_ENV', 'ENV'} and (
@@ -657,14 +666,13 @@ class Search:
             for inner in names:
                 self.set(inner, None, situation, text, span, values=())
             self.integers = True
-        if hidden and self.integers:
-            self.unresolve(
-                'code',
-                'A variable with the integer attribute runs what its value quotes. Write those commands on their own.',
-                situation,
-                text,
-                span,
-            )
+
+    def _evaluated(self, name: str, value: Word | None) -> bool:
+        """Whether a value runs what it quotes, since a variable with the integer attribute gets it."""
+        if value is not None and self.integers and _QUOTES_CODE.search(value.literal):
+            return True
+        known = value is not None and all(kind in 'uqn' for kind, _ in value.parts)
+        return name in self.integer and not known and bool(_SUBSCRIPT_CODE.search(self.text))
 
     def hidden(self, words: Iterable[Word], situation: Situation) -> None:
         """Note words whose text is evaluated as a subscript or arithmetic, which runs what they quote."""
@@ -860,6 +868,9 @@ _ARITHMETIC_TESTS = frozenset(('-eq', '-ne', '-lt', '-le', '-gt', '-ge', '-v', '
 # Arrays that say what names run, and variables that the shell runs by itself.
 _NAMES_RUN = frozenset(('BASH_CMDS', 'BASH_ALIASES'))
 _RUN_BY_ITSELF = frozenset(('PS4', 'BASH_ENV', 'PROMPT_COMMAND'))
+# Commands that a text quotes, and those in a subscript anywhere in a line.
+_QUOTES_CODE = re.compile(r'\$\(|`')
+_SUBSCRIPT_CODE = re.compile(r'\[[^\]]*(?:\$\(|`)')
 _PLAIN_DEFAULT = re.compile(r'\$\{\w+:?=([\w./:@%+,-]*)\}')
 _RISKY = re.compile(r'CMDS|ALIASES|\bPS4\b|\bBASH_ENV\b|\bPROMPT_COMMAND\b')
 _RESERVED_WORDS = frozenset((

@@ -616,8 +616,10 @@ def _declare(
         )
         search.hidden([static(re.sub(r'\+?=$', '', target), word.span, word.raw)], situation)
         if value is not None and ('i' in flags or 'n' in flags or value.literal.startswith('(')):
-            search.hidden([value], situation)
+            search.hidden([value, *value.elements], situation)
         variable = re.match(r'[A-Za-z_]\w*', target)
+        if variable and 'i' in flags:
+            search.integer.add(variable[0])
         if 'n' in flags and name in {'declare', 'typeset', 'local'}:
             # The name stands for another variable from here on.
             known = re.match(r'[A-Za-z_]\w*', value.value or '') if value is not None else None
