@@ -25,6 +25,16 @@ SPLITS = (
     ': "${V:=1 rm}"; env F=$V y', 'printf -v V "1 rm"; env F=$V y', 'f() { local d=$1; $d/x; }; f "rm a"', 'for i in 1 2; do $V/x; V="rm a"; done', 'V=$(dirname "rm a/b"); $V/x',
 )  # fmt: skip
 
+# An -exec of find that the line spells out elsewhere.
+ACTIONS = (
+    'V=(-exec rm {} +); find . "${V[@]}"', 'V="-exec rm {} +"; find . $V', 'V="-exec rm {} ;"; find . -name f $V', 'set -- -exec rm {} +; find . "$@"', 'f() { find . "$@"; }; f -exec rm {} +', 'read -ra V <<< "-exec rm {} +"; find . "${V[@]}"',
+    'echo "-exec rm x ;" | xargs find . -name f', 'echo "-exec rm x ;" | xargs find f', "printf '%s\\n' -exec rm x ';' | xargs find f", 'find . $(echo -exec rm {} +)', 'W=(-okdir rm {} +); V=("${W[@]}"); find . "${V[@]}"',
+)  # fmt: skip
+NO_ACTIONS = (
+    'find "$dir" -type f', 'dirs=(a b); find "${dirs[@]}" -name x -exec ls {} \\;', 'find "$@" -name x', 'f() { find "$1" -name x -exec ls {} +; }; f src', 'while read -r d; do find "$d" -exec ls {} \\;; done < f', 'ls | xargs find -name x', 'find $(ls) -exec wc {} +',
+    'echo a-exec b; ls | xargs find', 'find . "${args[@]}"', 'args=(-type f -name "*.py"); find . "${args[@]}" -exec wc {} +',
+)  # fmt: skip
+
 # Values that are one word and no option, as far as the line says.
 PLAIN = (
     'DIR=$(cd "$(dirname "$0")" && pwd); nohup "$DIR/run.sh" &', 'DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd); $DIR/run.sh', 'DIR="$(cd "$(dirname "$0")"; pwd -P)"; exec "$DIR/bin/terraform" init',
@@ -48,7 +58,12 @@ def test_a_variable_that_may_become_several_words_is_to_be_quoted(line: str) -> 
     assert 'in quotes' in verdict.reason or 'plain words' in verdict.reason
 
 
-@pytest.mark.parametrize('line', PLAIN)
+@pytest.mark.parametrize('line', ACTIONS)
+def test_find_is_given_no_command_in_a_variable(line: str) -> None:
+    assert POLICY.check(line).decision is Decision.DENY
+
+
+@pytest.mark.parametrize('line', [*PLAIN, *NO_ACTIONS])
 def test_what_the_line_gives_as_one_word_runs(line: str) -> None:
     verdict = POLICY.check(line)
 

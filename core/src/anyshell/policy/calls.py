@@ -188,7 +188,7 @@ class Search:
         self._nested = 0
         self._expanded = 0
         self._splitting = 'IFS' in text
-        self.values = Values(self.functions, self.aliases)
+        self.values = Values(text, self.functions, self.aliases)
         # The words that were judged as an option too, of the program that they stand behind.
         self._as_options: dict[tuple[int, str], Word] = {}
         # Where the line may first call a function of its own: before this place stand only definitions.
@@ -747,6 +747,12 @@ class Search:
         """Whether the word begins with something that may be a dash, as far as the line says."""
         dash, names, unsure = self.values.leading(word)
         return dash or unsure or self.values.dashed.holds(names) or self.values.unsure.holds(names)
+
+    def may_give_action(self, word: Word) -> bool:
+        """Whether a word with expansions may become an -exec that the line spells out."""
+        if word.substitutions or word.raw == APPENDED.raw:
+            return self.values.tells_actions
+        return self.values.actions.holds(word.parameters)
 
     def _folder(self, words: list[Word], situation: Situation, span: Span) -> str:
         """Why a command whose folder is an expansion can't be judged by its last part; '' when it can."""

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
     from anyshell.policy.words import Word
 
+_ACTION = re.compile(r'-(?:exec|ok)(?:dir)?(?!\S)')
+_TELLS_ACTION = re.compile(
+    r'["\']-(?:exec|ok)(?:dir)?\s|\b(?:echo|printf)\b[^|;&\n]{0,200}\s-(?:exec|ok)(?:dir)?\s'
+)
 _STDIN = re.compile(r'stdin|/fd/|\A-\Z')
 _BLANK = re.compile(r'\s')
 _DASH_BY_DEFAULT = re.compile(r'\$\{\w+:?[-=+]["\']?-')
@@ -55,13 +59,18 @@ class Values:
     """What is known of the values that a line gives its variables; '@' stands for the arguments.
 
     Args:
+        text: The line.
         redefined: The names of functions and aliases of the line.
     """
 
-    def __init__(self, *redefined: Container[str]) -> None:
+    def __init__(self, text: str, *redefined: Container[str]) -> None:
         self.blank = Marked()
         self.dashed = Marked()
         self.unsure = Marked()
+        # What find may take for an -exec.
+        self.actions = Marked()
+        # Whether the line quotes or prints an -exec, so that what it reads may be one.
+        self.tells_actions = _TELLS_ACTION.search(text) is not None
         # What may name the standard input.
         self.inputs = Marked()
         self.redefined = redefined
@@ -69,7 +78,7 @@ class Values:
     @property
     def late(self) -> bool:
         """Whether a variable was marked after it was asked about, as where a function is called behind its body."""
-        marks = (self.blank, self.dashed, self.unsure, self.inputs)
+        marks = (self.blank, self.dashed, self.unsure, self.inputs, self.actions)
         return any(not mark.missed.isdisjoint(mark.names) for mark in marks)
 
     def learn(self, name: str, value: Word | None) -> None:
@@ -77,15 +86,20 @@ class Values:
         if value is None or (value.substitutions and not self._prints_path(value)):
             self.blank.add(name)
             self.unsure.add(name)
+            if self.tells_actions:
+                self.actions.add(name)
             return
         expands = any(kind in 'xXm' for kind, _ in value.parts) and not value.substitutions
         if _BLANK.search(value.literal) or (expands and _BLANK.search(value.raw)):
             self.blank.add(name)
+        if _ACTION.search(value.literal):
+            self.actions.add(name)
         if _STDIN.search(value.literal):
             self.inputs.add(name)
         for source in value.parameters:
             self.blank.follow(name, source)
             self.inputs.follow(name, source)
+            self.actions.follow(name, source)
         dash, sources, unsure = self.leading(value)
         if dash:
             # Arguments are those of any call, so that an option among them says little.

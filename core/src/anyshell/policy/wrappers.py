@@ -856,6 +856,11 @@ def _find(search: Search, name: str, words: list[Word], situation: Situation, sp
             if word.value is None:
                 prefix = word.prefix()
                 unsure = unsure or any(action.startswith(prefix) for action in _EXECUTES)
+                if search.may_give_action(word):
+                    reason = (
+                        f'An argument of {name!r} may become an -exec. Write it in plain words.'
+                    )
+                    _blind(search, name, reason, words, situation, span)
             elif unsure and (
                 word.value == ';'
                 or (word.value == '+' and index > 1 and words[index - 2].value == '{}')
