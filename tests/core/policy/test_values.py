@@ -35,6 +35,14 @@ NO_ACTIONS = (
     'echo a-exec b; ls | xargs find', 'find . "${args[@]}"', 'args=(-type f -name "*.py"); find . "${args[@]}" -exec wc {} +',
 )  # fmt: skip
 
+# A text with more than one command, pasted into code.
+PASTED = (
+    'A="x; rm y"; bash -c "ls $A"', 'A="x;rm y"; sh -c "ls $A"', "A='x; rm y'; eval \"ls $A\"", 'A="\n rm y"; trap "ls $A" EXIT', 'A="x;rm y"; bash <<E\nls $A\nE', 'A="x;rm y"; A="x;ls"; sh -c "ls $A"', 'for A in a "x;rm y"; do sh -c "ls ${A}"; done', 'A="x;rm y"; watch ls "$A"',
+)  # fmt: skip
+PASTED_TEXT = (
+    'A="x; rm y"; bash -c "ls \'$A\'"', 'A="x; ls y"; bash -c "ls $A"', 'A="rm y"; bash -c "ls $A"', 'A="(rm)"; bash -c "ls $A"', 'A="1;"; A="2;"; A="3;"; A="4;"; A="5;"; sh -c "ls $A $B"',
+)  # fmt: skip
+
 # Values that are one word and no option, as far as the line says.
 PLAIN = (
     'DIR=$(cd "$(dirname "$0")" && pwd); nohup "$DIR/run.sh" &', 'DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd); $DIR/run.sh', 'DIR="$(cd "$(dirname "$0")"; pwd -P)"; exec "$DIR/bin/terraform" init',
@@ -63,7 +71,14 @@ def test_find_is_given_no_command_in_a_variable(line: str) -> None:
     assert POLICY.check(line).decision is Decision.DENY
 
 
-@pytest.mark.parametrize('line', [*PLAIN, *NO_ACTIONS])
+@pytest.mark.parametrize('line', PASTED)
+def test_commands_that_a_variable_puts_in_code_are_denied(line: str) -> None:
+    verdict = POLICY.check(line)
+
+    assert (verdict.decision, verdict.rule) == (Decision.DENY, 'denied_commands'), verdict.reason
+
+
+@pytest.mark.parametrize('line', [*PLAIN, *NO_ACTIONS, *PASTED_TEXT])
 def test_what_the_line_gives_as_one_word_runs(line: str) -> None:
     verdict = POLICY.check(line)
 

@@ -148,10 +148,10 @@ def find(command: str, *, shell: Shell, stdin: Input = 'empty') -> Findings:
     """
     search = Search(command, shell)
     search.line(command, stdin)
-    if search.values.late or (search.redirected and search.took_nothing):
+    if search.late:
         # What stands further on changes what stood before: it is a function, a trap or in a loop.
         first, search = search, Search(command, shell)
-        search.values, search.redirected = first.values, first.redirected
+        search.follow(first)
         search.line(command, stdin)
     return search.findings
 
@@ -188,11 +188,28 @@ class Search:
         self._nested = 0
         self._expanded = 0
         self._splitting = 'IFS' in text
-        self.values = Values(text, self.functions, self.aliases)
+        self._values: Values | None = None
         # The words that were judged as an option too, of the program that they stand behind.
         self._as_options: dict[tuple[int, str], Word] = {}
         # Where the line may first call a function of its own: before this place stand only definitions.
         self._led = 0
+
+    @property
+    def values(self) -> Values:
+        """What the line gives its variables; made when it is asked for, since most lines have none."""
+        if self._values is None:
+            self._values = Values(self.text, self.functions, self.aliases)
+        return self._values
+
+    @property
+    def late(self) -> bool:
+        """Whether something was found that changes what stood before it."""
+        late = self._values is not None and self._values.late
+        return late or (self.redirected and self.took_nothing)
+
+    def follow(self, first: Search) -> None:
+        """Begin with what another walk over the same line has found out."""
+        self._values, self.redirected = first.values, first.redirected
 
     def line(self, command: str, stdin: Input) -> None:
         """Walk the line itself."""
@@ -283,6 +300,9 @@ class Search:
             return
         self.commands(commands, inner)
         self._adopt(reader, inner)
+        for filled in self.values.filled(word) if UNKNOWN in text else ():
+            weak = situation._replace(weak=True)
+            self.code(filled, weak, by=by, shell=shell, extglob=extglob)
 
     # The walk
 

@@ -6,12 +6,15 @@ import re
 from typing import TYPE_CHECKING
 
 from anyshell.policy.syntax import AndOr, Plain, Simple
+from anyshell.policy.words import Word
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterator
 
-    from anyshell.policy.words import Word
+    from anyshell.policy.words import Part
 
+_COMMANDS = re.compile(r'[;&|\n`(]')
+_MAX_TEXTS = 4
 _ACTION = re.compile(r'-(?:exec|ok)(?:dir)?(?!\S)')
 _TELLS_ACTION = re.compile(
     r'["\']-(?:exec|ok)(?:dir)?\s|\b(?:echo|printf)\b[^|;&\n]{0,200}\s-(?:exec|ok)(?:dir)?\s'
@@ -71,6 +74,8 @@ class Values:
         self.actions = Marked()
         # Whether the line quotes or prints an -exec, so that what it reads may be one.
         self.tells_actions = _TELLS_ACTION.search(text) is not None
+        # The texts with more than one command in them, of each variable.
+        self.texts: dict[str, list[str]] = {}
         # What may name the standard input.
         self.inputs = Marked()
         self.redefined = redefined
@@ -92,10 +97,7 @@ class Values:
         expands = any(kind in 'xXm' for kind, _ in value.parts) and not value.substitutions
         if _BLANK.search(value.literal) or (expands and _BLANK.search(value.raw)):
             self.blank.add(name)
-        if _ACTION.search(value.literal):
-            self.actions.add(name)
-        if _STDIN.search(value.literal):
-            self.inputs.add(name)
+        self._learn_text(name, value)
         for source in value.parameters:
             self.blank.follow(name, source)
             self.inputs.follow(name, source)
@@ -110,6 +112,29 @@ class Values:
         for source in sources:
             self.dashed.follow(name, source)
             self.unsure.follow(name, source)
+
+    def _learn_text(self, name: str, value: Word) -> None:
+        literal = value.literal
+        if _ACTION.search(literal):
+            self.actions.add(name)
+        if _STDIN.search(literal):
+            self.inputs.add(name)
+        if value.value is not None and _COMMANDS.search(literal):
+            texts = self.texts.setdefault(name, [])
+            if len(texts) < _MAX_TEXTS:
+                texts.append(literal)
+
+    def filled(self, word: Word) -> Iterator[Word]:
+        """The word as code, with such texts in the place of the variables that the line gives them."""
+        for index in range(_MAX_TEXTS):
+            parts: list[Part] = []
+            for kind, text in word.parts:
+                texts = self.texts.get(text, ()) if kind in 'vV' else ()
+                known: Part = ('q', texts[index]) if index < len(texts) else (kind, text)
+                parts.append(known)
+            if parts == list(word.parts):
+                return
+            yield Word(word.raw, parts, word.span)
 
     def leading(self, word: Word) -> tuple[bool, set[str], bool]:
         """Whether a word begins with a dash, from which variables that may come, and whether that is not known."""

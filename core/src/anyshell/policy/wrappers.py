@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from anyshell.policy.calls import Search, Situation
     from anyshell.policy.syntax import Shell, Span
+    from anyshell.policy.words import Part
 
 
 _SETTING = re.compile(r'[A-Za-z_]\w*=')
@@ -343,8 +344,15 @@ def code_rest(
 
 
 def _joined(words: Sequence[Word], span: Span) -> Word:
-    text = ' '.join(word.code if word.one_field else UNKNOWN for word in words)
-    return Word(' '.join(word.raw for word in words), (('q', text),), span)
+    parts: list[Part] = []
+    for word in words:
+        if parts:
+            parts.append(('q', ' '))
+        if word.one_field:
+            parts += word.parts
+        else:
+            parts.append(('q', UNKNOWN))
+    return Word(' '.join(word.raw for word in words), parts, span)
 
 
 # env
