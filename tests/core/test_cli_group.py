@@ -63,3 +63,15 @@ def test_importing_the_package_imports_no_command_line():
     )
 
     assert done.stdout == 'set()\n'
+
+
+def test_python_finds_it_where_its_scripts_are_not_on_path():
+    done = subprocess.run(
+        [sys.executable, '-m', 'anyshell', 'check', 'rm x'],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout[:5]) == (2, 'deny ')
