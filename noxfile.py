@@ -56,10 +56,10 @@ def _other_pythons() -> list[str]:
     if pyenv := shutil.which('pyenv'):
         # Its `python3.X` commands only work for versions that are selected, so select all that are installed.
         selected = subprocess.run(
-            [pyenv, 'version-name'], capture_output=True, text=True, check=False
+            [pyenv, 'version-name'], capture_output=True, text=True, check=False, timeout=60
         )
         installed = subprocess.run(
-            [pyenv, 'versions', '--bare'], capture_output=True, text=True, check=False
+            [pyenv, 'versions', '--bare'], capture_output=True, text=True, check=False, timeout=60
         )
         names = dict.fromkeys([*selected.stdout.strip().split(':'), *installed.stdout.split()])
         os.environ['PYENV_VERSION'] = ':'.join(name for name in names if name)
@@ -69,7 +69,7 @@ def _other_pythons() -> list[str]:
         if version != RUNNING
         and (python := shutil.which(f'python{version}'))
         and subprocess.run(
-            [python, '-c', 'import venv'], capture_output=True, check=False
+            [python, '-c', 'import venv'], capture_output=True, check=False, timeout=60
         ).returncode
         == 0
     ]

@@ -172,7 +172,7 @@ def numbers(version: str) -> tuple[int, ...]:
 def git(*arguments: str) -> str:
     """What git prints."""
     return subprocess.run(
-        ['git', '-C', ROOT, *arguments], capture_output=True, text=True, check=True
+        ['git', '-C', ROOT, *arguments], capture_output=True, text=True, check=True, timeout=60
     ).stdout.strip()
 
 

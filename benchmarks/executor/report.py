@@ -86,7 +86,7 @@ def _processor() -> str:
 
 def _bash() -> str:
     command = ['bash', '-c', 'echo "bash $BASH_VERSION"']
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     return done.stdout.strip().partition('(')[0] + ', sh is ' + os.path.realpath('/bin/sh')
 
 

@@ -26,7 +26,7 @@ OLD = [int(part) for part in version('langchain').split('.')[:3]] < [1, 3, 4]
 @tool
 def other_shell(cmd: list[str]) -> str:
     """Run a command."""
-    done = subprocess.run(cmd, capture_output=True, text=True, check=False)
+    done = subprocess.run(cmd, capture_output=True, text=True, check=False, timeout=30)
     return f'{done.returncode} {done.stdout}'
 
 

@@ -91,7 +91,9 @@ async def test_exec_ends_at_its_time_limit(opened: Open, tmp_path: Path) -> None
         with pytest.raises(ExecTimeoutError):
             await session.exec('sleep 44.25', timeout=0.3)
 
-    listed = subprocess.run(['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True, timeout=30
+    )
     assert 'sleep 44.25' not in listed.stdout
 
 
@@ -217,7 +219,7 @@ async def test_command_that_goes_on_ends_with_the_session(opened: Open, tmp_path
     assert started.process_id is not None
     for _ in range(40):
         listed = subprocess.run(
-            ['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True
+            ['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True, timeout=30
         )
         if 'sleep 45.25' not in listed.stdout:
             break

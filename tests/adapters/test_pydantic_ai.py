@@ -41,7 +41,9 @@ NAP = f'sleep 41{os.getpid()}.5'
 
 
 def running(command: str) -> bool:
-    listed = subprocess.run(['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True, timeout=30
+    )
     return command in listed.stdout
 
 

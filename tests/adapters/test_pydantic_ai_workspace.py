@@ -113,7 +113,9 @@ async def test_our_shell_works_in_the_workspace_that_the_run_has(tmp_path: Path)
     assert 'ID: j1' in started
     assert checked == '[status: running]\n[stdout]\non\n'
     assert "Command 'rm' is denied." in denied
-    listed = subprocess.run(['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True, timeout=30
+    )
     assert NAP not in listed.stdout
 
 

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -72,6 +73,18 @@ async def wait_for(condition: Callable[[], object], what: str, *, seconds: float
         await asyncio.sleep(0.01)
 
 
+def line_of(process: 'subprocess.Popen[str]') -> str:
+    """The next line that a program prints; one that prints none in time is ended."""
+    assert process.stdout is not None
+    guard = threading.Timer(3 * LIMIT, process.kill)
+    guard.start()
+    try:
+        return process.stdout.readline()
+    finally:
+        guard.cancel()
+        guard.join()
+
+
 @dataclass
 class Driver:
     """A program that uses anyshell and that a test may end in any way."""
@@ -80,8 +93,7 @@ class Driver:
 
     def line(self) -> str:
         """The next line that it prints; when that begins a traceback, the whole of it."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline().rstrip('\n')
+        line = line_of(self.process).rstrip('\n')
         return line if not line.startswith('Traceback') else line + '\n' + self.output()
 
     def end(self, number: int | None = None) -> int:
@@ -222,6 +234,12 @@ def invoke() -> Callable[..., Result]:
     # Before click 8.2 that has to be asked for.
     apart = {'mix_stderr': False} if 'mix_stderr' in signature(CliRunner).parameters else {}
     return lambda *arguments, **settings: CliRunner(**apart).invoke(main, arguments, **settings)
+
+
+@pytest.fixture
+def next_line() -> Callable[['subprocess.Popen[str]'], str]:
+    """Reads the next line that a program prints, which does not wait for ever."""
+    return line_of
 
 
 @pytest.fixture

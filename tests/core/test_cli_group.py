@@ -59,7 +59,7 @@ def test_completion_is_what_the_help_says(anyshell, shell):
 def test_importing_the_package_imports_no_command_line():
     program = f'import sys, {package.__name__}; print({{"click", "yaml", "anyshell.cli", "anyshell.command_line"}} & set(sys.modules))'
     done = subprocess.run(
-        [sys.executable, '-c', program], capture_output=True, text=True, check=True
+        [sys.executable, '-c', program], capture_output=True, text=True, check=True, timeout=60
     )
 
     assert done.stdout == 'set()\n'

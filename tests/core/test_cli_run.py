@@ -32,7 +32,7 @@ def test_large_output_is_complete(anyshell):
     assert done.stdout == ''.join(f'{number}\n' for number in range(1, 200001))
 
 
-def test_output_comes_while_the_command_runs(start_anyshell, tmp_path):
+def test_output_comes_while_the_command_runs(start_anyshell, next_line, tmp_path):
     go = tmp_path / 'go'
     process = start_anyshell(
         'run',
@@ -41,7 +41,7 @@ def test_output_comes_while_the_command_runs(start_anyshell, tmp_path):
         f'echo first; until test -e {go}; do sleep 0.02; done; echo second',
     )
 
-    assert process.stdout.readline() == 'first\n'
+    assert next_line(process) == 'first\n'
 
     go.touch()
     assert process.communicate(timeout=20)[0] == 'second\n'
@@ -171,9 +171,9 @@ def test_as_model_prints_what_a_model_reads(anyshell):
     assert denied.stdout.startswith("Command 'rm' is denied.")
 
 
-def test_reader_that_goes_away_ends_the_command(start_anyshell, sleeper):
+def test_reader_that_goes_away_ends_the_command(start_anyshell, next_line, sleeper):
     process = start_anyshell('run', '--timeout', '60', '--', f'yes; {sleeper.command}')
-    process.stdout.readline()
+    next_line(process)
     process.stdout.close()
 
     assert process.wait(20) == 141
@@ -182,11 +182,11 @@ def test_reader_that_goes_away_ends_the_command(start_anyshell, sleeper):
 
 @pytest.mark.parametrize(('number', 'code'), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])  # fmt: skip
 async def test_signal_ends_the_command_and_all_that_it_started(
-    start_anyshell, sleeper, number, code
+    start_anyshell, next_line, sleeper, number, code
 ):
     line = f'trap "" INT TERM HUP; {sleeper.command} & echo started; {sleeper.command}'
     process = start_anyshell('run', '--no-policy', '--timeout', '60', '--', line)
-    assert process.stdout.readline() == 'started\n'
+    assert next_line(process) == 'started\n'
     await sleeper.started(2)
 
     process.send_signal(number)
@@ -195,11 +195,11 @@ async def test_signal_ends_the_command_and_all_that_it_started(
     await sleeper.gone()
 
 
-async def test_second_signal_does_not_wait(start_anyshell, sleeper):
+async def test_second_signal_does_not_wait(start_anyshell, next_line, sleeper):
     process = start_anyshell(
         'run', '--no-policy', '--', f'trap "" TERM; echo started; {sleeper.command}'
     )
-    assert process.stdout.readline() == 'started\n'
+    assert next_line(process) == 'started\n'
 
     process.send_signal(signal.SIGINT)
     process.send_signal(signal.SIGTERM)
@@ -289,7 +289,7 @@ def test_help_has_examples_and_exit_codes(anyshell):
 
 @pytest.mark.needs('bubblewrap')
 async def test_runs_in_a_sandbox_and_a_signal_ends_what_runs_there(
-    anyshell, start_anyshell, sleeper, tmp_path
+    anyshell, start_anyshell, next_line, sleeper, tmp_path
 ):
     inside = ('--sandbox', 'bubblewrap', '--cwd', str(tmp_path), '--no-policy')
 
@@ -301,7 +301,7 @@ async def test_runs_in_a_sandbox_and_a_signal_ends_what_runs_there(
     process = start_anyshell(
         'run', *inside, '--', f'trap "" INT TERM; echo started; {sleeper.command}'
     )
-    assert process.stdout.readline() == 'started\n'
+    assert next_line(process) == 'started\n'
     process.send_signal(signal.SIGINT)
 
     assert process.wait(30) == 130

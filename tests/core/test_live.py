@@ -15,7 +15,7 @@ from anyshell.options import ShellKeywords, option_names
 
 def processes() -> str:
     return subprocess.run(
-        ['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True
+        ['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True, timeout=30
     ).stdout
 
 

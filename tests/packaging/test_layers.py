@@ -156,7 +156,7 @@ import anyshell
 print(sorted(asked & {FRAMEWORKS!r}))
 """
     done = subprocess.run(
-        [sys.executable, '-c', program], capture_output=True, text=True, check=True
+        [sys.executable, '-c', program], capture_output=True, text=True, check=True, timeout=60
     )
 
     assert done.stdout == '[]\n'
@@ -168,4 +168,4 @@ import sys
 sys.modules['pytest'] = None  # importing it fails
 from anyshell.testing import AdapterContract, FakeSandbox, OpenAIServer
 """
-    subprocess.run([sys.executable, '-c', program], check=True)
+    subprocess.run([sys.executable, '-c', program], check=True, timeout=60)

@@ -181,7 +181,7 @@ def test_a_full_disk_takes_logs_but_no_command(host, tmp_path) -> None:
     mount = ['mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', str(disk)]
     if (
         not shutil.which('mount')
-        or subprocess.run(mount, capture_output=True, check=False).returncode
+        or subprocess.run(mount, capture_output=True, check=False, timeout=30).returncode
     ):
         pytest.skip('no file system may be mounted here')
     try:
@@ -202,7 +202,7 @@ def test_a_full_disk_takes_logs_but_no_command(host, tmp_path) -> None:
         )
         left = os.listdir(disk)
     finally:
-        subprocess.run(['umount', str(disk)], check=True)
+        subprocess.run(['umount', str(disk)], check=True, timeout=30)
 
     assert printed == '5 None True end\n True\nafter\n\n'
     assert left == []

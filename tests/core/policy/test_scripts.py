@@ -42,7 +42,7 @@ def _is_script(path: Path) -> bool:
 def _parses(path: Path) -> bool:
     return (
         subprocess.run(
-            ['bash', '-n', str(path)], capture_output=True, check=False, env={}
+            ['bash', '-n', str(path)], capture_output=True, check=False, env={}, timeout=60
         ).returncode
         == 0
     )

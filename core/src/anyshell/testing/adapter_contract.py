@@ -816,7 +816,7 @@ class AdapterContract(ABC):
         end = time.monotonic() + (GONE_SECONDS if within is None else within)
         while True:
             listed = subprocess.run(
-                ['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True
+                ['ps', '-A', '-o', 'args='], capture_output=True, text=True, check=True, timeout=30
             )
             if self.nap not in listed.stdout and not any(self._temporary.iterdir()):
                 return True
