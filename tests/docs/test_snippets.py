@@ -205,7 +205,7 @@ MODELS: dict[str, Callable[[ModelRequest], object]] = {
 
 @pytest.mark.filterwarnings('ignore::ResourceWarning')
 @pytest.mark.parametrize('chain', HERE, ids=lambda chain: chain[0].place)
-def test_snippet(
+def test_code_of_a_page_does_what_the_page_says(
     chain: list[Fence],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -54,7 +54,9 @@ def judge_call(
 
 
 class Guard:
-    """What is the same in every framework's object over shell tools that are not ours; an adapter's class inherits it first.
+    """What is the same in the objects, such as a middleware, that frameworks take over shell tools that are not ours.
+
+    An adapter's class inherits it first, then the framework's.
 
     Args:
         policy: What judges.
