@@ -30,7 +30,9 @@ def rows() -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(('settings', 'command', 'verdict'), rows())
-def test_line_of_the_page_gets_the_verdict_that_stands_beside_it(settings: str, command: str, verdict: str) -> None:
+def test_line_of_the_page_gets_the_verdict_that_stands_beside_it(
+    settings: str, command: str, verdict: str
+) -> None:
     asked = ast.parse(f'f({settings})', mode='eval').body
     assert isinstance(asked, ast.Call)
     options = {word.arg: ast.literal_eval(word.value) for word in asked.keywords if word.arg}
