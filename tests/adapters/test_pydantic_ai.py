@@ -341,6 +341,23 @@ async def test_bare_toolset_keeps_its_session_over_a_pause(tmp_path: Path) -> No
     assert not running(NAP)
 
 
+async def test_question_outlives_the_process_that_asked(tmp_path: Path) -> None:
+    (tmp_path / 'sub').mkdir()
+    turns = [
+        [('run_command', {'command': 'cd sub'})],
+        [('run_command', {'command': 'touch it'}, 'c1')],
+        'Done.',
+    ]
+    with OpenAIServer(turns) as server:
+        paused = await asking(server.base_url, tmp_path, persist_cwd=True).run('Go.')
+        # Another shell and another agent, as in another process; the history is JSON.
+        elsewhere = asking(server.base_url, tmp_path, persist_cwd=True)
+        await resume(elsewhere, paused, {'c1': True})
+
+    assert server.tool_results() == ('(no output)', '(no output)')
+    assert sorted(os.listdir(tmp_path)) == ['it', 'sub']  # the `cd` stayed behind
+
+
 async def test_run_that_is_never_resumed_can_be_closed(tmp_path: Path) -> None:
     shell = Shell(cwd=tmp_path, ask_commands=['touch'])
     turns = [[('start_command', {'command': NAP})], [('run_command', {'command': 'touch x'})]]
