@@ -40,6 +40,8 @@ PURE = (
     'options.py',
     'output.py',
     'policy/*.py',
+    'replies.py',
+    'result.py',
     'tools.py',
     'waiting.py',
 )
