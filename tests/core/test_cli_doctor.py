@@ -336,6 +336,24 @@ def test_full_or_missing_temporary_directory_fails(monkeypatch):
     assert 'TMPDIR' in check.fix
 
 
+def test_full_disk_takes_no_answer_away(programs, monkeypatch):
+    def full():
+        raise FileNotFoundError(2, 'No usable temporary directory found')
+
+    programs('bwrap', 'echo bubblewrap 9')
+    monkeypatch.setattr(host.tempfile, 'gettempdir', full)
+
+    found = {check.name: check for check in command.examine()}
+
+    assert set(command.QUESTIONS) <= set(found)
+    assert found['temporary-directory'].status == 'fail'
+    assert found['bubblewrap'].fix == (
+        'mend temporary-directory first'
+        if sys.platform.startswith('linux')
+        else 'use DockerSandbox or SshSandbox'
+    )
+
+
 @pytest.mark.parametrize('variable', ['TMPDIR', 'TEMP', 'TMP'])
 def test_temporary_directory_that_python_silently_ignores_is_named(variable, tmp_path, monkeypatch):
     for name in ('TMPDIR', 'TEMP', 'TMP'):

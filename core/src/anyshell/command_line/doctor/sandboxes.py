@@ -33,7 +33,12 @@ def bubblewrap() -> Check:
         )
         return _gap('bubblewrap', 'there is no bwrap on PATH', fix)
     release = ask(program, '--version').first_line
-    with tempfile.TemporaryDirectory(prefix='anyshell-doctor-') as folder:
+    try:
+        made = tempfile.TemporaryDirectory(prefix='anyshell-doctor-')
+    except OSError as error:
+        found = f'{release} ({program}) was not tried: {error.strerror or error}'
+        return _gap('bubblewrap', found, 'mend temporary-directory first')
+    with made as folder:
         try:
             run_sync(_start(BubblewrapSandbox(cwd=folder)))
         except (AnyshellError, OSError) as error:
