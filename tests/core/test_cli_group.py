@@ -1,7 +1,11 @@
 """The command `anyshell` as a whole: what it lists, what it completes, and what importing the package costs."""
 
+import re
+import shlex
 import subprocess
 import sys
+import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +31,32 @@ def test_every_command_has_help(anyshell, command):
 
     assert done.returncode == 0
     assert f'Usage: anyshell {command}' in done.stdout
+
+
+@pytest.mark.parametrize('command', sorted(COMMANDS))
+def test_help_of_every_command_has_examples(invoke, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    help_text = invoke(command, '--help').stdout
+
+    examples = re.findall(
+        rf'^  +(anyshell {command}\b.*)', help_text.partition('Examples:\n')[2], re.M
+    )
+    assert examples
+    if command in {'check', 'explain'}:  # these run nothing
+        Path('policy.yaml').write_text('allowed_commands: [ls]')
+        for example in examples:
+            assert invoke(*shlex.split(example)[1:]).exit_code in {0, 1, 2}
+
+
+def test_file_in_the_help_of_test_is_one(invoke, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    help_text = invoke('test', '--help').stdout
+    shown = help_text.partition('that it must not:\n')[2].partition('  Examples:')[0]
+    Path('policy.yaml').write_text(textwrap.dedent(shown))
+
+    done = invoke('test', 'policy.yaml')
+
+    assert (done.exit_code, done.stdout) == (0, '3 entries, 2 examples, 0 failed, 0 unreachable\n')
 
 
 def test_version_is_that_of_the_distribution(anyshell):

@@ -100,6 +100,10 @@ def demo(*, pause: float | None) -> int:
     Exit codes:
       0  all went as it should
       1  something did not, and the last lines say what; "anyshell doctor" says more
+
+    \b
+    Examples:
+      anyshell demo --pause 2
     """  # noqa: D301 - a backspace is how click is told not to wrap
     if pause is None:
         pause = 0.8 if sys.stdout.isatty() else 0.0

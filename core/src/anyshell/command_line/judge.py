@@ -84,7 +84,14 @@ def _printable(text: str) -> str:
 @_judging
 @click.option('--json', 'as_json', is_flag=True, help='Print the verdict as JSON.')
 def check(command: str, as_json: bool, **options: Any) -> int:  # noqa: FBT001  # click passes it by name
-    """Say whether COMMAND may run (`-` reads it): exit code 0 allow, 1 ask, 2 deny, 3 for an error. Runs nothing."""
+    """Say whether COMMAND may run (`-` reads it): exit code 0 allow, 1 ask, 2 deny, 3 for an error. Runs nothing.
+
+    \b
+    Examples:
+      anyshell check 'ls | head'
+      anyshell check --ask 'git push' --deny curl 'cd x && git push'
+      anyshell check --policy policy.yaml --json 'ls -la'
+    """  # noqa: D301 - a backspace is how click is told not to wrap
     verdict = _policy(**options).check(command)
     if as_json:
         click.echo(json.dumps(_verdict(verdict)))
@@ -109,7 +116,13 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 @_judging
 @click.option('--json', 'as_json', is_flag=True, help='Print everything as JSON.')
 def explain(command: str, as_json: bool, **options: Any) -> int:  # noqa: FBT001  # click passes it by name
-    """Show every command that COMMAND would run, what runs it, what each rule said, and the winner. Runs nothing."""
+    """Show every command that COMMAND would run, what runs it, what each rule said, and the winner. Runs nothing.
+
+    \b
+    Examples:
+      anyshell explain 'find . -name "*.c" | xargs rm'
+      anyshell explain --allow git 'git log | head'
+    """  # noqa: D301 - a backspace is how click is told not to wrap
     explanation = _policy(**options).explain(command)
     if as_json:
         click.echo(json.dumps(_explanation(explanation)))
@@ -199,7 +212,21 @@ def _show(explanation: Explanation) -> None:
 @click.command(short_help='Run the examples of a policy file.')
 @click.argument('policy', metavar='FILE', type=click.Path())
 def test(policy: str) -> int:
-    """Run the examples of a policy FILE and name entries that can never match: exit code 0 when all is well, else 1."""
+    """Run the examples of a policy FILE and name entries that can never match: exit code 0 when all is well, else 1.
+
+    An entry of the file's lists carries its own examples, lines that it must match and lines that it must not:
+
+    \b
+      allowed_commands: [ls, cat]
+      ask_commands:
+        - command: git push
+          match: [git -C sub push]
+          not_match: [git status]
+
+    \b
+    Examples:
+      anyshell test policy.yaml
+    """  # noqa: D301 - a backspace is how click is told not to wrap
     loaded = read(policy)
     failed, unreachable = loaded.failed_examples(), loaded.unreachable()
     for sentence in failed:
@@ -215,5 +242,10 @@ def test(policy: str) -> int:
 
 @click.command(short_help='Print the JSON Schema of policy files.')
 def schema() -> None:
-    """Print the JSON Schema of policy files, for editors."""
+    """Print the JSON Schema of policy files, for editors.
+
+    \b
+    Examples:
+      anyshell schema > policy.schema.json
+    """  # noqa: D301 - a backspace is how click is told not to wrap
     click.echo(json.dumps(json_schema(), indent=2))
