@@ -39,7 +39,7 @@ def test_help_of_every_command_has_examples(invoke, command, tmp_path, monkeypat
     help_text = invoke(command, '--help').stdout
 
     examples = re.findall(
-        rf'^  +(anyshell {command}\b.*)', help_text.partition('Examples:\n')[2], re.M
+        rf'^  +(anyshell {command}\b.*)', help_text.partition('Examples:\n')[2], re.MULTILINE
     )
     assert examples
     if command in {'check', 'explain'}:  # these run nothing
