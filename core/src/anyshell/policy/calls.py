@@ -7,6 +7,7 @@ import posixpath
 import re
 import unicodedata
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from anyshell.policy.syntax import (
@@ -48,9 +49,9 @@ _STDIN = re.compile(
 _STDIN_PATHS = ('/dev/stdin', '/dev/fd/0', '/proc/self/fd/0', '/proc/thread-self/fd/0')
 # As they are called from the folders of devices and processes.
 _STDIN_NAMES = frozenset(('stdin', 'fd/0', '0', 'self/fd/0'))
-_IN_DEVICES = re.compile(r'\b(?:cd|pushd)\b[^\n;&|]*/(?:dev|proc)\b')
+_IN_DEVICES = re.compile(r'\b(?:cd|pushd)\b[^\n;&|]{0,200}/(?:dev|proc)\b')
 # A shell that shows prompts.
-_INTERACTIVE = re.compile(r'sh\b[^\n;&|]*\s-\w*i')
+_INTERACTIVE = re.compile(r'sh\b[^\n;&|]{0,200}\s-\w*i')
 _DESCRIPTOR = re.compile(r'/dev/fd/.*|/proc/[^/]*/fd/.*')
 _INVISIBLE = frozenset(
     '\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0'
@@ -189,10 +190,22 @@ class Search:
         self._expanded = 0
         self._splitting = 'IFS' in text
         self._values: Values | None = None
-        # The words that were judged as an option too, of the program that they stand behind.
-        self._as_options: dict[tuple[int, str], Word] = {}
+        # The commands in folders from variables, with the program that runs them.
+        self._in_folders: dict[tuple[int, tuple[str, ...]], Word] = {}
         # Where the line may first call a function of its own: before this place stand only definitions.
         self._led = 0
+
+    @cached_property
+    def _in_devices(self) -> bool:
+        return _IN_DEVICES.search(self.text) is not None
+
+    @cached_property
+    def _interactive(self) -> bool:
+        return _INTERACTIVE.search(self.text) is not None
+
+    @cached_property
+    def _quotes_subscript(self) -> bool:
+        return _SUBSCRIPT_CODE.search(self.text) is not None
 
     @property
     def values(self) -> Values:
@@ -457,7 +470,7 @@ class Search:
         text = posixpath.normpath(text).replace('//', '/')
         if (
             _STDIN.fullmatch(text)
-            or (text in _STDIN_NAMES and _IN_DEVICES.search(self.text))
+            or (text in _STDIN_NAMES and self._in_devices)
             or (word.globs and _may_match(text, _STDIN_PATHS))
             or (word.value is None and self._may_name_stdin(word))
         ):
@@ -659,7 +672,7 @@ class Search:
             ]
             hidden = hidden or any(map(_QUOTES_CODE.search, texts))
         hidden = hidden or (name == 'PS4' and bool(value.substitutions))
-        prompts = name in {'PS0', 'PS1', 'PS2'} and _INTERACTIVE.search(self.text) is not None
+        prompts = name in {'PS0', 'PS1', 'PS2'} and self._interactive
         reads = name in {'BASH_ENV', 'ENV'} and (
             self.file(value, situation._replace(stdin='unknown')) == 'unknown'
         )
@@ -692,7 +705,7 @@ class Search:
         if value is not None and self.integers and _QUOTES_CODE.search(value.literal):
             return True
         known = value is not None and all(kind in 'uqn' for kind, _ in value.parts)
-        return name in self.integer and not known and bool(_SUBSCRIPT_CODE.search(self.text))
+        return name in self.integer and not known and self._quotes_subscript
 
     def hidden(self, words: Iterable[Word], situation: Situation) -> None:
         """Note words whose text is evaluated as a subscript or arithmetic, which runs what they quote."""
@@ -709,13 +722,17 @@ class Search:
             for name in arithmetic_names(word.parts):
                 self.set(name, None, situation, word.raw, word.span, values=())
 
-    def run(self, words: list[Word], situation: Situation, span: Span) -> None:
+    def run(  # noqa: C901  # each way not to know a name is a case
+        self, words: list[Word], situation: Situation, span: Span
+    ) -> None:
         """Judge `words` as a command, and what that command runs."""
         first = words[0]
         text = self._text(words, situation, span)
         name, path, reason = resolve(first)
         if name is not None and path is None:
-            reason = self._folder(words, situation, span)
+            if situation.weak and (id(first), situation.via[-1:]) in self._in_folders:
+                return
+            reason = self._folder(first, situation)
         if name is None or reason:
             self.unresolve('name', reason, situation, text, first.span)
             return
@@ -752,6 +769,8 @@ class Search:
         if entry is not None:
             inner = situation._replace(via=(*situation.via, name), depth=situation.depth + 1)
             entry(self, name, words[1:], inner, span)
+        if path is None and situation.via:
+            self._as_option(words, situation, span)
 
     def splits(self, word: Word) -> bool:
         """Whether a `$x` in the word may become several words, since the line gives it a value with blanks."""
@@ -774,22 +793,24 @@ class Search:
             return self.values.tells_actions
         return self.values.actions.holds(word.parameters)
 
-    def _folder(self, words: list[Word], situation: Situation, span: Span) -> str:
+    def _folder(self, first: Word, situation: Situation) -> str:
         """Why a command whose folder is an expansion can't be judged by its last part; '' when it can."""
-        first = words[0]
         if self.splits(first):
             return 'Its folder may become several words. Put the variable in quotes.'
-        if not situation.via or not self.may_give_dash(first):
-            return ''
-        name = situation.via[-1]
-        if self.gives_dash(first):
-            return f'Its folder may be an option of {name!r}. Write the folder itself.'
-        # With its value behind it, as in `-u/x`: then what follows is read by that program.
-        entry = program(name)
-        if entry is not None and (id(first), name) not in self._as_options:
-            self._as_options[id(first), name] = first
-            entry(self, name, words[1:], situation._replace(weak=True), span)
+        if situation.via and self.gives_dash(first):
+            return f'Its folder may be an option of {situation.via[-1]!r}. Write the folder itself.'
         return ''
+
+    def _as_option(self, words: list[Word], situation: Situation, span: Span) -> None:
+        """Judge what follows a path that may be an option with its value, as in `-u/x`."""
+        name = situation.via[-1]
+        key = (id(words[0]), (name,))
+        known = key in self._in_folders
+        self._in_folders[key] = words[0]
+        entry = program(name)
+        if entry is not None and not known and self.may_give_dash(words[0]):
+            inner = situation._replace(weak=True, depth=situation.depth + 1)
+            entry(self, name, words[1:], inner, span)
 
     def _text(self, words: Sequence[Word], situation: Situation, span: Span) -> str:
         """The command as it is written: its place in the line, or the words when it stands in other code."""
@@ -896,7 +917,7 @@ _NAMES_RUN = frozenset(('BASH_CMDS', 'BASH_ALIASES'))
 _RUN_BY_ITSELF = frozenset(('PS4', 'BASH_ENV', 'PROMPT_COMMAND'))
 # Commands that a text quotes, and those in a subscript anywhere in a line.
 _QUOTES_CODE = re.compile(r'\$\(|`')
-_SUBSCRIPT_CODE = re.compile(r'\[[^\]]*(?:\$\(|`)')
+_SUBSCRIPT_CODE = re.compile(r'\[[^\[\]]*(?:\$\(|`)')
 _PLAIN_DEFAULT = re.compile(r'\$\{\w+:?=([\w./:@%+,-]*)\}')
 _RISKY = re.compile(r'CMDS|ALIASES|\bPS4\b|\bBASH_ENV\b|\bPROMPT_COMMAND\b')
 _RESERVED_WORDS = frozenset((
