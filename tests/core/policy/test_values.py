@@ -22,7 +22,7 @@ SPLITS = (
     'for V in "rm a"; do $V/x; done', 'V=("rm a"); $V/x', 'X="rm a"; V=$X; $V/x', 'V="${X:-rm a}"; $V/x', ': "${V:=rm a}"; $V/x', 'set -- "rm a"; V=$1; $V/x', 'read -r V <<< "rm a"; $V/x', 'printf -v V "rm a"; $V/x',
     'mapfile -t V <<< "rm a"; $V/x', 'V=$(echo "rm a"); $V/x', 'V=`echo "rm a"`; $V/x', 'declare -n V=W; W="rm a"; $V/x', 'V=a; V=${V/a/rm a}; $V/x', 'echo "rm a" | while read -r V; do $V/x; done', 'read -r V <<< "rm a"; nohup $V/x',
     'for V in "rm a"; do xargs -n1 $V/x < f; done', 'for V in "1 rm"; do env F=$V y; done', 'V=("1 rm"); env F=$V y', 'X="1 rm"; V=$X; env F=$V y', 'V=$(echo "1 rm"); env F=$V y', 'read -r V <<< "1 rm"; env F=$V y',
-    ': "${V:=1 rm}"; env F=$V y', 'printf -v V "1 rm"; env F=$V y', 'f() { local d=$1; $d/x; }; f "rm a"', 'for i in 1 2; do $V/x; V="rm a"; done', 'V=$(dirname "rm a/b"); $V/x',
+    ': "${V:=1 rm}"; env F=$V y', 'printf -v V "1 rm"; env F=$V y', 'f() { local d=$1; $d/x; }; f "rm a"', 'for i in 1 2; do $V/x; V="rm a"; done', 'V=$(dirname "rm a/b"); $V/x', 'X="rm a/b"; V=$(dirname "$X"); $V/x', 'V=$(dirname "$(echo "rm a/b")"); $V/x', 'f() { V=$(dirname "$1"); $V/x; }; f "rm a/b"', 'env V="rm a" bash -c \'$V/x\'', 'export V="rm a"; bash -c \'$V/x\'', 'bash -c \'V=$0; $V/x\' "rm a"', 'V[0]="rm a"; $V/x',
 )  # fmt: skip
 
 # An -exec of find that the line spells out elsewhere.
@@ -46,7 +46,7 @@ PASTED_TEXT = (
 # Values that are one word and no option, as far as the line says.
 PLAIN = (
     'DIR=$(cd "$(dirname "$0")" && pwd); nohup "$DIR/run.sh" &', 'DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd); $DIR/run.sh', 'DIR="$(cd "$(dirname "$0")"; pwd -P)"; exec "$DIR/bin/terraform" init',
-    'ROOT=$(git rev-parse --show-toplevel); env A="$ROOT" "$ROOT/venv/bin/python" -m pytest', 'V=$(mktemp -d); $V/bin/pip install x', 'V=$(cat f); nohup "$V/bin/python" x.py', 'V=$(cat f); env "$V/bin/python" rm.py', 'V=$(pwd); env F=$V y',
+    'ROOT=$(git rev-parse --show-toplevel); env A="$ROOT" "$ROOT/venv/bin/python" -m pytest', 'V=$(dirname "$(readlink -f "$0")"); $V/x', 'V=$(mktemp -d); $V/bin/pip install x', 'V=$(cat f); nohup "$V/bin/python" x.py', 'V=$(cat f); env "$V/bin/python" rm.py', 'V=$(pwd); env F=$V y',
     'for d in a b; do env "$d/bin/python" rm; $d/run.sh; done', 'for d in packages/*; do (cd $d && npm test); timeout 5 $d/run.sh; done', 'f() { nohup "$1/bin/run" x; }; f -v /opt', 'f() { local d=$1; $d/run.sh; }; f /opt/x', ': ${V:=/opt/venv}; $V/bin/python x',
     'DIR=${DIR%/}; $DIR/x', 'V=${1:-build}; $V/run.sh', 'set -euo pipefail; V=/x; nohup "$V/y" a', 'set +x; for d in "$@"; do nohup "$d/run" z; done', 'T=$X; timeout "$T" ls', 'unset V; $V/x', 'n=$((1+2)); $n/x; timeout "$n" ls',
     'a=""; V=$a/x; nohup "$V/y" z', 'V=""; nohup "$V/y" z', 'V=""$((1)); nohup "$V/y" z', 'opts=-v; nohup "$D/x" $opts', 'set', 'set -e', 'set -- rm', 'A="x;ls"; PROMPT_COMMAND="ls $A; \\"\\$V/y\\""; ls', 'declare -n "$x"; ls',

@@ -150,7 +150,7 @@ def test_another_command_behind_a_program_runs(row: str) -> None:
 
 # What stands before the command comes from a variable that is one word, or is a number.
 OPERANDS = (
-    'timeout "$T" @', 'timeout "${T:-60}" @', 'timeout "${T}s" @', 'timeout $((60*5)) @', 'flock "$LOCK" @', 'flock -n "$LOCK" -c "@"', 'chroot "$ROOT" @',
+    'timeout "$T" @', 'timeout "${T:-60}" @', 'timeout "${T}s" @', 'timeout $((60*5)) @', 'timeout "$((T * 2))" @', 'flock "$LOCK" @', 'flock -n "$LOCK" -c "@"', 'chroot "$ROOT" @',
     'taskset -c "$CPUS" @', 'su "$U" -c "@"', 'gosu "$U" @', 'script -qc "@" "$log"', 'ls | xargs -P$(nproc) -n1 @', 'ls | xargs -P $(nproc --all) @',
     'find . -print0 | xargs -0 -P $( getconf _NPROCESSORS_ONLN ) @', 'parallel -j$(nproc) @ ::: a', 'T=5; timeout "$T" @',
 )  # fmt: skip

@@ -88,7 +88,8 @@ class Values:
 
     def learn(self, name: str, value: Word | None) -> None:
         """Note that the line gives a variable a value; `None` when that is not known."""
-        if value is None or (value.substitutions and not self._prints_path(value)):
+        printed = self._paths(value) if value is not None else None
+        if value is None or printed is None:
             self.blank.add(name)
             self.unsure.add(name)
             if self.tells_actions:
@@ -98,7 +99,7 @@ class Values:
         if _BLANK.search(value.literal) or (expands and _BLANK.search(value.raw)):
             self.blank.add(name)
         self._learn_text(name, value)
-        for source in value.parameters:
+        for source in value.parameters | printed:
             self.blank.follow(name, source)
             self.inputs.follow(name, source)
             self.actions.follow(name, source)
@@ -149,14 +150,16 @@ class Values:
             elif kind in 'vV':
                 names.add(text)
             else:
-                path = bool(word.substitutions) and self._prints_path(word)
+                if word.substitutions:
+                    printed = self._paths(word)
+                    return False, names | (printed or set()), printed is None
                 names |= word.parameters
-                dash = _DASH_BY_DEFAULT.search(word.raw) is not None and not word.substitutions
-                return dash, names, not (path or names)
+                return _DASH_BY_DEFAULT.search(word.raw) is not None, names, not names
         return False, names, False
 
-    def _prints_path(self, word: Word) -> bool:
-        """Whether the commands in a word print nothing but paths."""
+    def _paths(self, word: Word) -> set[str] | None:
+        """The variables that paths come from which are all that the commands in a word print, or `None`."""
+        names: set[str] = set()
         for found in word.substitutions:
             commands = [
                 command
@@ -165,14 +168,19 @@ class Values:
             ]
             for index, command in enumerate(commands, 1):
                 if not isinstance(command, Plain | Simple):
-                    return False
+                    return None
                 words = command.words
-                text = ' '.join(word.value or '$' for word in words) if words else ''
+                text = ' '.join(word.value or '$' for word in words)
                 last = index == len(commands)
                 if (
                     not (_PRINT_PATHS.match(text) if last else text.startswith('cd '))
                     or any(text.partition(' ')[0] in names for names in self.redefined)
                     or any(part.value == '--' or _BLANK.search(part.literal) for part in words)
                 ):
-                    return False
-        return True
+                    return None
+                for part in words if last else ():
+                    inner = self._paths(part)
+                    if inner is None:
+                        return None
+                    names |= part.parameters | inner
+        return names

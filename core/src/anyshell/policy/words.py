@@ -157,7 +157,8 @@ class Word:
     @property
     def stands_alone(self) -> bool:
         """Whether the word is one argument that begins with a quoted variable, or with a number that is worked out."""
-        if self.parts and self.parts[0][0] == 'n':
+        first = next((kind for kind, text in self.parts if text or kind not in {'u', 'q'}), '')
+        if first == 'n':
             return self.one_field
         return _QUOTED_VARIABLE.fullmatch(self.raw) is not None
 
