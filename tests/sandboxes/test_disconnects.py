@@ -14,7 +14,9 @@ import pytest
 
 from anyshell import ShellOptions, ShellSession
 from anyshell.errors import SandboxError, SandboxUnavailable
+from anyshell.sandbox import waits
 from anyshell.sandbox.bubblewrap import BubblewrapSandbox
+from anyshell.sandbox.channels import Channel
 from anyshell.sandbox.docker import DockerSandbox
 from anyshell.sandbox.ssh import SshSandbox
 from anyshell.testing.sandbox_contract import sleeper, until
@@ -341,6 +343,29 @@ async def test_a_key_that_is_not_known_there_is_an_error_that_says_so(ssh_server
     with pytest.raises(SandboxUnavailable, match='check the user and the key'):
         await sandbox.execute('true')
     await sandbox.aclose()
+
+
+@pytest.mark.needs('ssh')
+async def test_files_behind_a_frozen_connection_are_given_up(ssh_server, monkeypatch, tmp_path):
+    monkeypatch.setattr(waits, 'STALLED', 1.0)
+    monkeypatch.setattr(Channel, 'patience', 1.0)
+    async with SshSandbox(**ssh_server.arguments()) as sandbox:
+        await sandbox.write_file(f'{tmp_path}/small', b'content')
+        frozen = ssh_server.connections()
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            begin = time.monotonic()
+            with pytest.raises(SandboxError, match='answer'):
+                await sandbox.read_file(f'{tmp_path}/small')
+            with pytest.raises(SandboxError, match='answer'):
+                await sandbox.write_file(f'{tmp_path}/big', bytes(4 << 20))
+            assert time.monotonic() - begin < 40
+        finally:
+            for pid in frozen:
+                os.kill(pid, signal.SIGCONT)
+
+        assert await sandbox.read_file(f'{tmp_path}/small') == b'content'
 
 
 @pytest.mark.needs('docker')

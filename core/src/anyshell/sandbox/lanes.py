@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from anyshell.errors import SandboxError
-from anyshell.sandbox import far
+from anyshell.sandbox import far, waits
 from anyshell.sandbox.base import STREAMS
 from anyshell.sandbox.waits import CHUNK, ready
 
@@ -73,12 +73,15 @@ class Lane:
     async def send(self, text: str) -> None:
         """Write text; all that a pipe holds is written before this coroutine first suspends."""
         view = memoryview(text.encode('utf-8', 'surrogateescape'))
+        moved = time.monotonic()
         try:
-            while view:
+            while view and not self.eof:
                 try:
                     view = view[os.write(self.stdin, view) :]
+                    moved = time.monotonic()
                 except BlockingIOError:
-                    await ready(write=[self.stdin])
+                    await ready(write=[self.stdin], timeout=waits.STALLED)
+                    self.eof = time.monotonic() > moved + waits.STALLED
         except OSError:
             self.eof = True
 

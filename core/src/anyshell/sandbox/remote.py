@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import io
 import os
@@ -11,7 +12,7 @@ import shutil
 import time
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from anyshell.errors import (
     SandboxError,
@@ -19,7 +20,7 @@ from anyshell.errors import (
     SessionClosed,
     WorkingDirectoryGone,
 )
-from anyshell.sandbox import logs
+from anyshell.sandbox import logs, waits
 from anyshell.sandbox.base import STREAMS, Spawn, StreamType, Written
 from anyshell.sandbox.kept import KeptChannel
 from anyshell.sandbox.lanes import Lane, new_mark
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from anyshell.sandbox.base import ExecutionResult, Flag, Process, Shell, StreamChunk
 
+T = TypeVar('T')
 
 MAX_TRIES = 3
 """A command is sent again when it certainly has not run: its shell, and then its directory, may have to be made anew."""
@@ -388,7 +390,8 @@ class KeptSandbox(PosixShellSandbox):
         chunks = own.stream(process, deadline=deadline)
         try:
             async with aclosing(chunks):
-                async for stream, data in chunks:
+                while (found := await self._moving(anext(chunks, None))) is not None:
+                    stream, data = found
                     if stream == 'stdout':
                         output.write(data)
                     else:
@@ -400,6 +403,19 @@ class KeptSandbox(PosixShellSandbox):
         if process.exit_code is None:
             raise SandboxTimeoutError(timeout)
         return process.exit_code, noise.decode('utf-8', 'replace').strip()
+
+    async def _moving(self, work: Awaitable[T]) -> T:
+        """Wait for the next piece of an operation of ours; a command of the user's may be silent for longer."""
+        try:
+            return await asyncio.wait_for(work, waits.STALLED)
+        except TimeoutError:
+            raise self._stalled() from None
+
+    def _stalled(self) -> SandboxError:
+        return SandboxError(
+            f'{self._channel.place} has not answered for {waits.STALLED:.0f} seconds; see that it is not frozen, and '
+            'try again'
+        )
 
     async def read_file(self, path: str, **kwargs: Any) -> bytes:  # noqa: ARG002 - the spec's
         output = io.BytesIO()  # hands out what it holds without a copy
@@ -438,11 +454,13 @@ class KeptSandbox(PosixShellSandbox):
         noise = bytearray()
         word: str | None = None
         view = memoryview(content)
+        moved = time.monotonic()
         try:
             while word is None and not lane.eof:
                 while view:
                     try:
                         view = view[os.write(lane.stdin, view[:CHUNK]) :]
+                        moved = time.monotonic()
                     except BlockingIOError:
                         break
                     except BrokenPipeError:
@@ -454,7 +472,9 @@ class KeptSandbox(PosixShellSandbox):
                     os.close(lane.stdin)  # not before the other side has opened its end
                     lane.stdin = -1
                 if word is None and not lane.eof:
-                    await ready(lane.watched(), [lane.stdin] if view else ())
+                    await ready(lane.watched(), [lane.stdin] if view else (), timeout=waits.STALLED)
+                    if time.monotonic() > moved + waits.STALLED:
+                        raise self._stalled()
         finally:
             self._channel.drop(lane)
         if word is None:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 CHUNK = 1 << 20
 """Bytes that are read or written at a time."""
 
+STALLED = 300.0
+"""Seconds after which an operation of ours, of which nothing moves, is given up: the far side is there but frozen."""
+
 
 async def ready(
     read: Iterable[int] = (), write: Iterable[int] = (), *, timeout: float | None = None
