@@ -24,8 +24,6 @@ gone; 6 and 7 are the two streams of the connection; 9 is its hold on `life`, wh
 
 from __future__ import annotations
 
-BASE = 10**15
-
 LIBRARY = r"""
 _as_mark() { ulimit -S -x "$1" || ulimit -S -w "$1"; } 2>/dev/null
 _as_nap() { sleep 0.02 2>/dev/null || sleep 1; }
