@@ -521,14 +521,20 @@ async def test_logging_shows_codes_and_rules_but_no_command_text(shell, caplog) 
     assert 'secret' not in caplog.text
 
 
-async def test_who_runs_the_agent_is_warned_of_a_sandbox_that_is_not_there(caplog) -> None:
-    async with ShellSession(sandbox=DockerSandbox('web', program='nonesuch-docker')) as session:
-        reply = await session.tools[0].call({'command': 'echo secret-text'})
+async def test_who_runs_the_agent_is_warned_when_no_call_can_succeed(shell, caplog) -> None:
+    missing = ShellSession(sandbox=DockerSandbox('web', program='nonesuch-docker'))
+    ended = shell()
+    await ended.aclose()
+    replies = [
+        await session.tools[0].call({'command': 'echo secret-text'}) for session in (missing, ended)
+    ]
+    await missing.aclose()
 
-    assert reply.is_error
-    (record,) = (record for record in caplog.records if record.name == 'anyshell')
-    assert record.levelno == logging.WARNING
-    assert record.getMessage().startswith('no command can run: nonesuch-docker is not installed')
+    assert all(reply.is_error for reply in replies)
+    records = [record for record in caplog.records if record.name == 'anyshell']
+    assert {record.levelno for record in records} == {logging.WARNING}
+    said = [record.getMessage().removeprefix('no command can run: ') for record in records]
+    assert [f'[Error: {line}]' for line in said] == [reply.text for reply in replies]
 
 
 # -- the end

@@ -562,7 +562,7 @@ async def _worded() -> AsyncGenerator[_Failed]:
             output.unknown_command_id(error.command_id, error.known), is_error=True
         )
     except (CommandError, SandboxError, SessionClosed) as error:
-        if isinstance(error, SandboxUnavailable):
+        if isinstance(error, (SandboxUnavailable, SessionClosed)):
             # No model can mend it, and the run goes on: who runs the agent would never know.
             logger.warning('no command can run: %s', error)
         failed.reply = Reply(output.error(str(error)), is_error=True)
