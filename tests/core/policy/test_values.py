@@ -37,10 +37,11 @@ NO_ACTIONS = (
 
 # A text with more than one command, pasted into code.
 PASTED = (
-    'A="x; rm y"; bash -c "ls $A"', 'A="x;rm y"; sh -c "ls $A"', "A='x; rm y'; eval \"ls $A\"", 'A="\n rm y"; trap "ls $A" EXIT', 'A="x;rm y"; bash <<E\nls $A\nE', 'A="x;rm y"; A="x;ls"; sh -c "ls $A"', 'for A in a "x;rm y"; do sh -c "ls ${A}"; done', 'A="x;rm y"; watch ls "$A"',
+    'A="x; rm y"; bash -c "ls $A"', 'A="x;rm y"; sh -c "ls $A"', "A='x; rm y'; eval \"ls $A\"", 'A="\n rm y"; trap "ls $A" EXIT', 'A="x;rm y"; bash <<E\nls $A\nE', 'A="x;rm y"; A="x;ls"; sh -c "ls $A"', 'for A in a "x;rm y"; do sh -c "ls ${A}"; done', 'A="x;rm y"; watch ls "$A"', "set -- 'x; rm y'; bash -c \"ls $1\"", "f() { bash -c \"ls $1\"; }; f 'x; rm y'", "A='x; rm y'; B=$A; bash -c \"ls $B\"", "A='$(rm y)'; eval echo $A",
+
 )  # fmt: skip
 PASTED_TEXT = (
-    'A="x; rm y"; bash -c "ls \'$A\'"', 'A="x; ls y"; bash -c "ls $A"', 'A="rm y"; bash -c "ls $A"', 'A="(rm)"; bash -c "ls $A"', 'A="1;"; A="2;"; A="3;"; A="4;"; A="5;"; sh -c "ls $A $B"',
+    'A="x; rm y"; bash -c "ls \'$A\'"', 'A="x; ls y"; bash -c "ls $A"', 'A="rm y"; bash -c "ls $A"', 'A="x;rm"; B=1; bash -c "ls $(ls $A) $B"', 'A="(rm)"; bash -c "ls $A"', 'A="1;"; A="2;"; A="3;"; A="4;"; A="5;"; sh -c "ls $A $B"',
 )  # fmt: skip
 
 # Values that are one word and no option, as far as the line says.

@@ -76,6 +76,7 @@ class Values:
         self.tells_actions = _TELLS_ACTION.search(text) is not None
         # The texts with more than one command in them, of each variable.
         self.texts: dict[str, list[str]] = {}
+        self.pasted = Marked()
         # What may name the standard input.
         self.inputs = Marked()
         self.redefined = redefined
@@ -83,7 +84,7 @@ class Values:
     @property
     def late(self) -> bool:
         """Whether a variable was marked after it was asked about, as where a function is called behind its body."""
-        marks = (self.blank, self.dashed, self.unsure, self.inputs, self.actions)
+        marks = (self.blank, self.dashed, self.unsure, self.inputs, self.actions, self.pasted)
         return any(not mark.missed.isdisjoint(mark.names) for mark in marks)
 
     def learn(self, name: str, value: Word | None) -> None:
@@ -120,17 +121,25 @@ class Values:
             self.actions.add(name)
         if _STDIN.search(literal):
             self.inputs.add(name)
+        found: list[str] = []
         if value.value is not None and _COMMANDS.search(literal):
-            texts = self.texts.setdefault(name, [])
-            if len(texts) < _MAX_TEXTS:
-                texts.append(literal)
+            found.append(literal)
+        elif not literal:
+            for source in sorted(value.parameters):
+                found += self.texts.get(source, ())
+        if found:
+            self.pasted.add(name)
+            self.texts[name] = [*self.texts.get(name, ()), *found][:_MAX_TEXTS]
 
     def filled(self, word: Word) -> Iterator[Word]:
         """The word as code, with such texts in the place of the variables that the line gives them."""
+        if not self.pasted.holds(word.parameters):
+            return
         for index in range(_MAX_TEXTS):
             parts: list[Part] = []
             for kind, text in word.parts:
-                texts = self.texts.get(text, ()) if kind in 'vV' else ()
+                name = '@' if kind in 'xX' and text else text
+                texts = self.texts.get(name, ()) if kind in 'vVxX' else ()
                 known: Part = ('q', texts[index]) if index < len(texts) else (kind, text)
                 parts.append(known)
             if parts == list(word.parts):

@@ -348,7 +348,7 @@ def _joined(words: Sequence[Word], span: Span) -> Word:
     for word in words:
         if parts:
             parts.append(('q', ' '))
-        if word.one_field:
+        if word.one_field or [kind for kind, _ in word.parts] == ['v']:
             parts += word.parts
         else:
             parts.append(('q', UNKNOWN))
