@@ -43,3 +43,11 @@ def test_what_reads_no_commands_runs(line: str) -> None:
     verdict = POLICY.check(line)
 
     assert verdict.decision is Decision.ALLOW, verdict.reason
+
+
+def test_the_body_of_a_function_calls_functions_whatever_it_is_called_by() -> None:
+    policy = Policy.from_lists(allowed_commands=('ls', 'env', 'python'))
+
+    verdict = policy.check('helper() { ls; }; python() { helper; }; ls | env python x.py')
+
+    assert verdict.decision is Decision.ALLOW, verdict.reason

@@ -845,8 +845,10 @@ class Search:
                 reason = 'It gives too many functions something to read. Write the commands of the function themselves.'
                 self.unresolve('code', reason, situation, name, function.span)
                 return
+            # Should a program of that name run instead, then the body does not.
+            inner = situation._replace(certain=False, functions=True, depth=situation.depth + 1)
             for body in function.bodies:
-                self.commands(body, situation._replace(certain=False, depth=situation.depth + 1))
+                self.commands(body, inner)
 
     # Aliases: bash expands them only with expand_aliases, dash always. They are judged as if always.
 
