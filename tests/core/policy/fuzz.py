@@ -30,7 +30,7 @@ _LEFT_OUT = ('kill', 'ulimit', ':()', '/tmp')
 # Start-up files of the system, and files that a shell is told to read: they are not read here, as documented.
 _KNOWN = ('"rm" --', '-lc', '-l -c', '--login', 'ENV=', 'unshare', 'bash -cl')
 # `bash rm` looks for a script on PATH and finds the stub; the real rm is no script.
-_SCRIPT_CALLED_RM = re.compile(r'sh(?:\s+(?:-{1,2}|\+)\w*)*\s+rm\b')
+_SCRIPT_CALLED_RM = re.compile(r'sh(?:\s+--(?:rc|init-)file\s+\S+|\s+(?:-{1,2}|\+)\w*)*\s+rm\b')
 # The kinds of lines that are refused although a shell may parse them. SECURITY.md lists them.
 _KINDS = (
     'a here-document has no end',
