@@ -28,6 +28,7 @@ ERRORS = {
     'PolicyError': (anyshell.AnyshellError, ValueError),
     'SessionClosed': (anyshell.AnyshellError, RuntimeError),
     'SandboxError': (anyshell.AnyshellError, OSError),
+    'SandboxClosed': (anyshell.SessionClosed, anyshell.SandboxError),
     'SandboxUnavailable': (anyshell.SandboxError,),
     'SandboxTimeoutError': (anyshell.SandboxError, TimeoutError),
     'SandboxPathNotFoundError': (anyshell.SandboxError, FileNotFoundError),

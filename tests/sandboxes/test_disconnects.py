@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from anyshell import ShellOptions, ShellSession
+from anyshell import LocalSandbox, SandboxClosed, ShellOptions, ShellSession
 from anyshell.errors import SandboxError, SandboxUnavailable
 from anyshell.sandbox import waits
 from anyshell.sandbox.bubblewrap import BubblewrapSandbox
@@ -145,6 +145,25 @@ async def test_jobs_end_when_nobody_connects_again_in_time(ssh_server):
     assert not Path(folder).exists()
 
 
+@pytest.mark.parametrize(
+    'make',
+    [
+        LocalSandbox,
+        pytest.param(BubblewrapSandbox, marks=pytest.mark.needs('bubblewrap')),
+    ],
+)
+async def test_a_sandbox_that_is_closed_runs_nothing_more(make, tmp_path):
+    sandbox = make(cwd=tmp_path)
+    async with session_over(sandbox) as before:
+        await before.run('true')
+        await sandbox.aclose()
+        with pytest.raises(SandboxClosed, match='make a new one'):
+            await sandbox.execute('true')
+        with pytest.raises(SandboxClosed, match='make a new one'):
+            async with session_over(sandbox) as after:
+                await after.run('true')
+
+
 @pytest.mark.needs('docker')
 async def test_a_container_that_dies_in_a_command_is_named_and_never_replaced(busybox_image):
     seconds = sleeper()
@@ -159,7 +178,7 @@ async def test_a_container_that_dies_in_a_command_is_named_and_never_replaced(bu
     )
     with pytest.raises(SandboxUnavailable, match='everything that ran in it has ended'):
         await task
-    with pytest.raises(SandboxUnavailable, match='everything that ran in it has ended'):
+    with pytest.raises(SandboxUnavailable, match='make a new DockerSandbox'):
         await session.run('echo new')
     answer = await session.check_command('j1')
     await session.aclose()

@@ -16,6 +16,7 @@ builtin that it resembles, so that code which knows nothing of anyshell still ca
     ├── PolicyError                       (ValueError) a rule or a policy file that can't be used
     ├── SessionClosed                     (RuntimeError) a call after `aclose`
     └── SandboxError                      (OSError) the place where commands run can't do what was asked
+        ├── SandboxClosed                 (SessionClosed) a call after its `aclose`
         ├── SandboxUnavailable            a program is missing, an engine is down, a host refuses
         ├── SandboxTimeoutError           (TimeoutError) with the partial output
         └── SandboxPathNotFoundError      (FileNotFoundError)
@@ -39,6 +40,7 @@ __all__ = [
     'JobsRefused',
     'OptionError',
     'PolicyError',
+    'SandboxClosed',
     'SandboxError',
     'SandboxPathNotFoundError',
     'SandboxTimeoutError',
@@ -179,11 +181,18 @@ class PolicyError(AnyshellError, ValueError):
 
 
 class SessionClosed(AnyshellError, RuntimeError):
-    """Raised when a session or a sandbox is used after it was closed."""
+    """Raised when a session, or the sandbox under it, is used after it was closed."""
 
 
 class SandboxError(AnyshellError, OSError):
     """Raised when a sandbox can't do what was asked; the text says whether a command may still be running."""
+
+
+class SandboxClosed(SessionClosed, SandboxError):
+    """Raised when a sandbox is used after it was closed."""
+
+    def __init__(self) -> None:
+        super().__init__('this sandbox is closed; make a new one to run commands')
 
 
 class SandboxUnavailable(SandboxError):

@@ -128,6 +128,11 @@ class _Containers(KeptChannel):
         )
         if found.returncode == 0 and found.stdout.strip() == b'true':
             return ''
+        if self.start and (found.returncode == 0 or b'o such' in found.stderr):
+            return (
+                f'The container {self.container!r} of this sandbox has stopped, and everything that ran in it has ended; '
+                'it is not started again: make a new DockerSandbox. '
+            )
         if found.returncode == 0:
             return (
                 f'The container {self.container!r} has stopped, and everything that ran in it has ended; '

@@ -18,7 +18,7 @@ import time
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from anyshell.errors import SandboxError, SandboxUnavailable
+from anyshell.errors import SandboxClosed, SandboxError, SandboxUnavailable
 from anyshell.sandbox import marks
 from anyshell.sandbox.base import STREAMS
 from anyshell.sandbox.channels import Channel
@@ -163,7 +163,7 @@ class KeptChannel(Channel):
         """A shell for one call, and the text to send before the request."""
         with self._lock:
             if self._closed:
-                raise SandboxError('this sandbox is closed; make a new one to run commands')
+                raise SandboxClosed
             self._dying = [lane for lane in self._dying if not lane.reap()]
             self._settle()
             while self._free:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
-from anyshell.errors import SandboxPathNotFoundError, SandboxUnavailable, SessionClosed
+from anyshell.errors import SandboxClosed, SandboxPathNotFoundError, SandboxUnavailable
 from anyshell.sandbox.base import FileInfo
 from anyshell.sandbox.posix import (
     PathForbidden,
@@ -56,6 +56,8 @@ class LocalSandbox(PosixShellSandbox):
         return {**self.__dict__, '_own': None, '_closed': False}
 
     def processes(self, *, max_log_bytes: int = 100_000_000) -> LocalProcesses:
+        if self._closed:
+            raise SandboxClosed
         return LocalProcesses(cwd=self.cwd, env=self.env, max_log_bytes=max_log_bytes)
 
     def known_shell(self) -> Shell:
@@ -96,10 +98,7 @@ class LocalSandbox(PosixShellSandbox):
         return os.path.join(self.cwd, path)
 
     def _processes(self) -> LocalProcesses:
-        if self._closed:
-            msg = 'this sandbox is closed; make a new one to run commands'
-            raise SessionClosed(msg)
-        if self._own is None:
+        if self._own is None or self._closed:
             self._own = self.processes()
         return self._own
 

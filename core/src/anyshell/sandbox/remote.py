@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from anyshell.errors import (
+    SandboxClosed,
     SandboxError,
     SandboxTimeoutError,
-    SessionClosed,
     WorkingDirectoryGone,
 )
 from anyshell.sandbox import logs, waits
@@ -355,7 +355,7 @@ class KeptSandbox(PosixShellSandbox):
 
     def _processes(self) -> KeptProcesses:
         if self._closed:
-            raise SessionClosed('this sandbox is closed; make a new one to run commands')
+            raise SandboxClosed
         if self._own is None:
             self._own = self.processes()
         return self._own
