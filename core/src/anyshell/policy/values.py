@@ -80,6 +80,8 @@ class Values:
         # What may name the standard input.
         self.inputs = Marked()
         self.redefined = redefined
+        # What was learned from plain text is not learned twice.
+        self._learned: set[tuple[str, str]] = set()
 
     @property
     def late(self) -> bool:
@@ -89,6 +91,11 @@ class Values:
 
     def learn(self, name: str, value: Word | None) -> None:
         """Note that the line gives a variable a value; `None` when that is not known."""
+        if value is not None and value.value is not None:
+            known = len(self._learned)
+            self._learned.add((name, value.raw))
+            if len(self._learned) == known:
+                return
         printed = self._paths(value) if value is not None else None
         if value is None or printed is None:
             self.blank.add(name)
