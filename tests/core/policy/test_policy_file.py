@@ -109,6 +109,13 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         load(tmp_path / 'no.yaml')
 
 
+def test_a_file_that_is_no_text_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / 'p.yaml'
+    path.write_bytes(b'denied_commands: [\xff]')
+    with pytest.raises(PolicyError, match='is not UTF-8'):
+        load(path)
+
+
 @pytest.mark.parametrize(
     ('text', 'entries'),
     [

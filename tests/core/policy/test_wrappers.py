@@ -33,6 +33,7 @@ RUNS = (
     'chrt -T 1 -P 2 -D 3 -d 0 @', 'prlimit --nofile=9 @', 'prlimit -n9 --cpu=1 @', 'setarch x86_64 -R @', 'setarch -R @', 'linux64 @', 'linux32 -v @',
     'setpriv --reuid=1 --clear-groups @', 'setpriv --reuid 1 @', 'start-stop-daemon --start --exec @', 'start-stop-daemon -Sa @',
     'uv tool run @', 'bun x @', 'fnm exec @', 'fnm exec --using 20 @', 'corepack pnpm exec @', 'rtx exec -- @', 'nvm exec 20 @', 'nave use lts @', 'n exec --lts @',
+    'lockf lock @', 'lockf -t 5 -k lock @', 'xcrun @', 'xcrun --sdk macosx @', 'sops exec-env f "@"', 'sops exec-env --same-process f "@"', 'teller run -- @', 'nc -e "@" h 1', 'ncat --sh-exec "@" h 1', 'netcat -e "@" h 1',
     'systemd-cat @', 'systemd-cat -t tag @',
     # Other users
     'runuser -u bob @', 'runuser -u bob -- @', "runuser bob -c '@'", "runuser -l bob -c '@'", "su -c '@'", "su bob -c '@'", "su - bob --command='@'",
@@ -118,6 +119,7 @@ HARMLESS = (
     'ls | bash ./lib/*.sh', 'source /etc/profile.d/*.sh <<< "rm x"', 'bash -c', 'watch --help', 'watch -n 1', 'env --help', 'command -p', 'command -p -v rm', 'builtin', 'enable -n test', 'bash --version rm', 'fish --version', 'fish -n rm.fish', 'source', 'at -l', 'at -f rm.sh now', 'xargs --help', 'find . -exec', 'find . -exec \\;', 'parallel --version', 'sem --wait', 'flock lock', 'runuser -u bob', 'sg group', 'newgrp rm', 'busybox', 'screen', 'screen -r x',
     'bwrap --ro-bind / /', 'perf mem report', 'git submodule foreach', 'git submodule foreach "$x"', 'git bisect run', 'ip netns exec x', 'fd -x', 'entr', 'schedtool -n 5', 'cset proc -e set', 'nsjail -Mo --', 'uv run --', 'npx -c', 'echo {1..9999}', 'echo {1..99}{1..99}', 'script out $x',
     'rustup -q toolchain install rm', 'rustup -v update', 'rustup -V', 'direnv -v', 'heaptrack -p 1234', 'tmux display -p rm', 'screen -L -Logfile rm -dmS n make',
+    'nc -zv rm 80', 'ncat -l 80', 'netcat rm 1', 'sops -d rm', 'sops exec-env rm', 'xcrun --show-sdk-path',
     'busybox --version', 'xargs -h', 'uv tool install rm', 'nvm', 'nvm use', 'nvm install rm', 'doas -n',
     'tsp', 'tsp -t 5', 'tsp -C', "ls | ts '%H:%M:%S'", 'ls | ts', 'ls | ts -s %.s', 'dtach', 'dtach -a rm', 'dtach -p rm', 'abduco', 'abduco -a rm', 'daemon --list', 'cset', 'cset set -l', 'cset proc -l -s rm', 'cset shield -c 1-3', 'cset shield -e', 'uftrace', 'uftrace replay -d rm', 'uftrace report', 'lxc list', 'lxc delete rm', 'lxc exec c', 'lxc', 'incus list', 'nsjail -Mo rm',
     'lxc-attach -n rm', 'arch', 'systemd-nspawn -D rm', 'split -l 5 rm', 'asciinema play rm', 'pm2 start app.js', 'pm2 logs rm', 'tox -e rm', 'stack build rm', 'nu rm.nu', 'repo sync rm', 'lldb rm', 'wait-for-it h:1',

@@ -1753,6 +1753,13 @@ def _versioned(
         search.run(left, situation._replace(functions=False, weak=True), span)
 
 
+def _sops(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    """`sops exec-env FILE CODE`, with options before and between."""
+    left = [word for word in words if not word.prefix().startswith('-')]
+    for word in left[1:2]:
+        search.code(word, situation._replace(functions=False), by=name)
+
+
 # What these take first is the name of something of their own.
 _FIRST_A_SUBCOMMAND = frozenset(('git', 'ip', 'perf', 'fd', 'fdfind', 'direnv', 'rustup', 'rr'))
 _NICE = r'-{1,2}[+-]?\d+'
@@ -1953,6 +1960,10 @@ PROGRAMS: dict[str, Runs] = {
     'timelimit': rest('f h l p q S: s: T: t:'),
     'retry': rest('t: s: m: x: f: d: u: w: v q h e', 'tries= sleep= min= max= fail= delay= message= times= until= while= verbose quiet execute'),
     **dict.fromkeys(('wait-for-it', 'wait-for-it.sh', 'wait-for'), _behind),
+    'lockf': rest('k n p s t: T w', operands=1),
+    'xcrun': rest('r f l n k v h', 'sdk= toolchain= run find log no-cache kill-cache verbose show-sdk-path show-sdk-version show-sdk-platform-path'),
+    'sops': after(('exec-env',), _sops, before=_grammar(lenient=True)),
+    **dict.fromkeys(('nc', 'ncat', 'netcat'), code_options('-e', '--exec', '--sh-exec')),
     'lckdo': rest('w W: e E: s x r q h', operands=1),
     'zrun': _RUNS,
     'mispipe': every_operand(),
@@ -2049,7 +2060,7 @@ PROGRAMS: dict[str, Runs] = {
     'env-cmd': runner(valued='-f --file -e --environments -r --rc-file'),
     'pm2': runner('start', valued='-n --name -i --instances --interpreter -l --log -o --output -e --error --cwd'),
     'guix': runner('shell', 'environment', operand='tool', shells=('shell', 'environment')),
-    **dict.fromkeys(('aws-vault', 'op', 'doppler', 'infisical', 'chamber'), runner('exec', 'run', operand='tool', code=('--command',))),
+    **dict.fromkeys(('aws-vault', 'op', 'doppler', 'teller', 'infisical', 'chamber'), runner('exec', 'run', operand='tool', code=('--command',))),
     **dict.fromkeys(('pixi', 'devbox'), runner('run', valued='-e --environment --manifest-path -c --config', shells=('shell',))),
     'nix': runner('develop', 'shell', 'run', operand='other', code=('-c', '--command'), shells=('develop', 'shell')),
     **dict.fromkeys(('mpirun', 'mpiexec', 'orterun'), runner(valued='-n -np -c -H -host --host -hostfile --hostfile -machinefile -x --map-by --bind-to -N -ppn -wdir --wdir')),
