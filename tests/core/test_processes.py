@@ -30,7 +30,7 @@ def descendant(kind, sleeper, python) -> str:
         'setsid': f'setsid {sleeper.command} & sleep 86400',
         'nohup': f'nohup {sleeper.command} >/dev/null 2>&1 & sleep 86400',
         'daemon': f'{python(DAEMON.format(seconds=sleeper.seconds))}; sleep 86400',
-        'stopped': f"sh -c '{sleeper.command} & until grep -q ^sleep /proc/$!/cmdline; do :; done; kill -STOP $! $$'",
+        'stopped': f"sh -c '{sleeper.command} & until grep -qx sleep /proc/$!/comm; do :; done; kill -STOP $! $$'",
         'ignores SIGTERM': f"trap '' TERM; {sleeper.command} & {python(IGNORE)}",
         'cleared environment': f'env -i {python(DAEMON.format(seconds=sleeper.seconds))}; sleep 86400',
         'forks as it dies': f"""sh -c 'trap "{sleeper.command} & exit" TERM; {sleeper.command} & while :; do wait; done'""",
