@@ -69,8 +69,8 @@ def test_a_host_that_ignores_sigchld_learns_exit_codes(host, tmp_path) -> None:
     assert printed == '137 False\n143 False\n5 False\n127 False\n0 False\n[]\n'
 
 
-def test_a_host_that_takes_an_exit_code_is_told_so_once(host) -> None:
-    printed = host("""
+# Waits for every child of the host, as a supervisor may.
+STEAL = """
         import threading
         def steal():
             while True:
@@ -78,7 +78,13 @@ def test_a_host_that_takes_an_exit_code_is_told_so_once(host) -> None:
                     os.waitpid(-1, 0)
                 except ChildProcessError:
                     time.sleep(0.001)
-        threading.Thread(target=steal, daemon=True).start()
+        threading.Thread(target=steal, daemon=True).start()"""
+
+
+def test_a_host_that_takes_an_exit_code_is_told_so_once(host) -> None:
+    printed = host(
+        STEAL
+        + """
         results = []
         with session() as shell:
             for number in range(30):
@@ -89,27 +95,23 @@ def test_a_host_that_takes_an_exit_code_is_told_so_once(host) -> None:
             assert result.exit_code == 255, result
             assert 'something in the program that ran this command took its exit code' in result.stderr, result
         print('done')
-    """)
+    """
+    )
 
     assert printed == 'done\n'
 
 
 def test_a_host_that_waits_for_every_child_takes_no_output_and_no_end(host) -> None:
     # As a supervisor may, in a thread: exit codes may go to it, output and ends must not.
-    printed = host("""
-        import threading
-        def steal():
-            while True:
-                try:
-                    os.waitpid(-1, 0)
-                except ChildProcessError:
-                    time.sleep(0.001)
-        threading.Thread(target=steal, daemon=True).start()
+    printed = host(
+        STEAL
+        + """
         with session() as shell:
             for number in range(30):
                 assert shell.run_sync(f'echo {number}', timeout=20).stdout == f'{number}\\n'
         print('done')
-    """)
+    """
+    )
 
     assert printed == 'done\n'
 
