@@ -39,7 +39,7 @@ RUNS = (
     'runuser -u bob @', 'runuser -u bob -- @', "runuser bob -c '@'", "runuser -l bob -c '@'", "su -c '@'", "su bob -c '@'", "su - bob --command='@'",
     "su bob -- -c '@'", "su -s /bin/sh -c '@' bob", 'sudo @', 'sudo -nE @', 'sudo -u bob -g g @', 'sudo -ubob @', 'sudo --user bob @', 'sudo --user=bob @',
     'sudo -p x -C 3 -h host -D / -R / -r r -t t -T 5 -U u @', 'sudo A=1 @', 'sudo -i @', 'sudo -s @', 'sudo -- @', 'doas -u bob @', 'doas A=1 @', 'pkexec @',
-    'pkexec --user bob @', "sg group -c '@'", "sg group '@'",
+    'pkexec --user bob @', "sg group -c '@'", "sg group '@'", "sg - group -c '@'", "sg -l group '@'", 'sg "$g" -c "@"',
     # Services, sandboxes, debuggers, loaders, terminals
     'ssh-agent @', 'ssh-agent -a s -t 5 @', 'dbus-run-session @', 'dbus-run-session --config-file=x -- @', 'systemd-run @', 'systemd-run --user --scope @',
     'systemd-run -p A=b --unit u @', 'systemd-inhibit --what=idle @', 'bwrap --ro-bind / / @', 'bwrap --setenv A b --chdir / -- @', 'gdb --args @', 'gdb -q --args @',
@@ -52,6 +52,10 @@ RUNS = (
     'xargs xargs @', 'find . -exec @ \\;', "find . -execdir @ ';'", 'find . -ok @ {} \\;', 'find . -okdir @ {} +', 'find . -exec true {} + -exec @ {} +', 'find . -e\\xec @ \\;',
     'find . -exec env @ {} \\;', "find . -exec sh -c '@ {}' \\;", "find . -exec sh -c '@ \"$@\"' _ {} +", 'find . {-exec,true,\\;} -exec @ \\;', 'parallel @', 'parallel -j4 @ ::: a',
     'parallel --jobs 4 @ {} ::: a', "parallel '@ {}' ::: a",
+    'parallel --pipe-part -a big --block 100M @', 'parallel --csv --compress --files @', 'parallel --pipe --round-robin --regexp --cat @', 'parallel --rr --pipe @', 'parallel --memsuspend 1G --halt-on-error 2 @', "parallel --rpl '{e} s/x/y/' @ ::: a",
+    'parallel --arg-sep ,, @ ,, a', 'parallel --argsep=,, @ ,,+ a', 'parallel --seqreplace S --slotreplace=T @', 'parallel --sshdelay 1 --trc {}.o --transfer --return f --cleanup --onall @', 'parallel --xapply --tty @',
+    'parallel -i % @ % ::: a', 'parallel -i{} @', 'parallel --replace % @ ::: a', 'parallel -i -k @', 'parallel -ki % @', 'parallel --eof E @', 'parallel -l 5 @', 'parallel -l5 @', 'parallel --max-lines 1 @', 'parallel --shuf --fifo --group-by 1 --tee @',
+    "parallel --limit '@' ls ::: a", "parallel -S '@,h' ls ::: a", "parallel --compress-program '@' ls ::: a", 'env_parallel -j4 @ ::: a',
     'sem @', 'sem -j4 --id i @', 'fd -x @', 'fd -X @', 'fd --exec @', 'fd --exec=@', 'fd --exec-batch @ {}', 'fd -Hx @', 'fd . d -e py -x @ {} \\;', "fd -x sh -c '@ {}'", 'fdfind -tf -x @ \\; -l', 'ls | entr @', 'ls | entr -rc @ /_', "ls | entr -s '@'",
     'watchexec @', 'watchexec -e py -r -- @', "watchexec -w src -c '@'", "hyperfine '@'", "hyperfine ls '@'", "hyperfine -w 3 -p '@' ls", "hyperfine --warmup 3 --setup='@' ls", "hyperfine -P n 1 9 '@'",
     'find $dir -name x -exec @ \\;', 'find "$DIR" -type f -exec @ {} +',
@@ -91,7 +95,8 @@ RUNS = (
     'jenv exec @', 'goenv exec @', 'plenv exec @', 'phpenv exec @', 'opam exec -- @', 'opam exec --switch=s -- @', 'stack exec -- @', 'cabal exec -- @', 'tox -e py exec -- @', 'tox exec -e py -- @', 'fnm exec --using 20 -- @', 'lerna exec -- @', 'nx exec -- @', 'honcho run @', 'foreman run -e f @', 'volta run --node 20 @', 'toolbox run -c c @',
     'dotenvx run -f f -- @', 'env-cmd -f f @', 'pm2 start @', 'pm2 start -n a @', 'guix shell p -- @', 'guix environment --ad-hoc p -- @',
     'uv run @', 'uv run --with y -- @', 'uvx @', 'pdm run @', 'hatch run @', 'rye run @', 'bunx @', 'yarn dlx @', 'mamba run -n b @', 'micromamba run -n b @', 'pyenv exec @', 'rbenv exec @', 'nodenv exec @', 'asdf exec @', 'aws-vault exec p -- @', 'op run -- @', 'doppler run -- @', "doppler run --command='@'", 'infisical run -- @', 'chamber exec s -- @',
-    'pixi run @', 'devbox run @', 'nix develop -c @', 'nix shell p --command @', "npm exec -c '@'", "npm exec --call '@'", "npm x --call='@'", "npx --call='@'", "npx --call '@'", "npx -c'@'", 'poetry run @', 'pipenv run @', 'npx @', 'npx --yes -p y @', "npx -c '@'", 'npm exec @', 'npm exec -- @', 'pnpm dlx @', 'bundle exec @', 'conda run -n b @',
+    'pixi run @', 'devbox run @', 'nix develop -c @', 'nix shell p --command @', "nix develop --command bash -c '@ && ls'", "nix shell n#a n#b -c sh -c '@'", 'nix develop .#x -c env @', 'nix develop -c timeout 5 @', 'nix develop -c xargs @', 'nix develop -c find . -exec @ {} +', 'nix shell n#a --command nohup @',
+    "nix --extra-experimental-features 'nix-command flakes' develop -c @", 'nix --option sandbox false -L shell n#a -c @', 'nix env shell n#a -c @', "npm exec -c '@'", "npm exec --call '@'", "npm x --call='@'", "npx --call='@'", "npx --call '@'", "npx -c'@'", 'poetry run @', 'pipenv run @', 'npx @', 'npx --yes -p y @', "npx -c '@'", 'npm exec @', 'npm exec -- @', 'pnpm dlx @', 'bundle exec @', 'conda run -n b @',
     'mise exec -- @', "nix-shell -p y --run '@'", 'dotenv -f y run -- @',
 )  # fmt: skip
 
@@ -105,6 +110,7 @@ UNRESOLVED = (
     'tsp $x', 'dtach -n $s ls', 'dtach $x ls', 'abduco -n $s ls', 'daemon -p f ls', 'daemon --no-such ls', 'cset shield -e ls -l', 'cset proc -e -s set $x', 'cset $x -e ls', 'uftrace --no-such ls', 'lxc exec $c ls', 'lxc exec c $x', 'lxc exec c --no-such ls', 'lxc $x ls', 'lxc-attach -n c -- $x', 'nsjail $x -- ls', 'xargs tsp', 'xargs lxc exec c',
     'env $x ls', 'env -S "ls $x"', 'env -S "ls \\"a"', 'env --no-such-option ls', 'env -Z ls', 'timeout $T ls', 'nice -n $N ls', 'sudo $x', 'sudo "$x"', 'command "$x"', 'exec "$@"', 'nohup $x',
     'xargs env', 'xargs nice -n 5', 'xargs timeout 5', 'xargs bash', 'xargs sh -c', 'xargs sudo -u bob', 'xargs busybox', 'xargs xargs', 'xargs -I{} {}', 'xargs -I{} sh -c {}', "xargs -I{} sh -c '{} x'", 'xargs $x',
+    'parallel --arg-sep ,, ,, ls', 'parallel --arg-sep "$s" ls', 'parallel -i "$x" ls', 'parallel -Z4 ls', 'sg $g ls',
     'xargs find . -exec', 'find . -exec {} \\;', 'find . -exec "$x" \\;', 'find . -exec sh -c {} \\;', 'parallel', 'parallel ::: ls', 'parallel env ::: ls', 'parallel sh -c ::: ls', 'bash -c "$x"', 'bash -c $x', 'bash $x',
     'xargs -I{} bash {}', "xargs -I{} sh -c 'bash \"{}\"'", "x='1 rm'; env A=$x ls", 'env A=$(ls) ls', 'env A=$x$* ls',
     'find . -maxdepth 0 $(echo -exec) ls x \\;', 'x=-exec; find . -maxdepth 0 $x ls x \\;', 'find . -maxdepth 0 "${x:--exec}" ls x \\;', 'find . $x ls {} +', "find . -e$x ls x ';'", 'find . "-$x" ls x \\;', 'find . -name y -exec ls {} \\; $x ls y \\;', 'find . $x sh -c "ls {}" {} +',
@@ -117,6 +123,9 @@ UNRESOLVED = (
 # Nothing of these runs another program, whatever they are called.
 HARMLESS = (
     'ls | bash ./lib/*.sh', 'source /etc/profile.d/*.sh <<< "rm x"', 'bash -c', 'watch --help', 'watch -n 1', 'env --help', 'command -p', 'command -p -v rm', 'builtin', 'enable -n test', 'bash --version rm', 'fish --version', 'fish -n rm.fish', 'source', 'at -l', 'at -f rm.sh now', 'xargs --help', 'find . -exec', 'find . -exec \\;', 'parallel --version', 'sem --wait', 'flock lock', 'runuser -u bob', 'sg group', 'newgrp rm', 'busybox', 'screen', 'screen -r x',
+    "sg run --pattern 'Some($A)' --rewrite 'None' --json", "sg -p 'console.log($A)' -l js src", "sg run -p 'foo($X)' -r 'bar($X)' -U", "sg --pattern 'if ($C) { $B }' --lang ts", "sg -l bash -p 'rm $A'", 'sg -c rm scan', 'sg scan', 'sg scan -r rm.yml src', 'sg test --update-all', 'sg new rule', 'ls | sg scan --stdin',
+    'sem -j4', 'parallel --number-of-cpus', 'parallel --citation', 'parallel --wait', "parallel --shellquote rm ::: 'a b'", 'parallel -i rm echo rm ::: a', "parallel -S 1/h,rm@h,: -M ls ::: a", 'parallel --limit "load 3" ls ::: a',
+    'nix run .#cli -- init', 'nix run github:a/b -- format .', 'nix run', 'nix run nixpkgs#jq rm', 'nix --option a b run .#x -- rm y', 'nix develop -c', 'nix profile install rm', 'nix flake show develop', 'nix -L',
     'bwrap --ro-bind / /', 'perf mem report', 'git submodule foreach', 'git submodule foreach "$x"', 'git bisect run', 'ip netns exec x', 'fd -x', 'entr', 'schedtool -n 5', 'cset proc -e set', 'nsjail -Mo --', 'uv run --', 'npx -c', 'echo {1..9999}', 'echo {1..99}{1..99}', 'script out $x',
     'rustup -q toolchain install rm', 'rustup -v update', 'rustup -V', 'direnv -v', 'heaptrack -p 1234', 'tmux display -p rm', 'screen -L -Logfile rm -dmS n make',
     'nc -zv rm 80', 'ncat -l 80', 'netcat rm 1', 'sops -d rm', 'sops exec-env rm', 'xcrun --show-sdk-path',

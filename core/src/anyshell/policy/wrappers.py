@@ -58,6 +58,7 @@ class Options:
 class Grammar:
     """The options that a program knows: letters as in `getopt`, and long names with `=` or `?` for a value.
 
+    `:::` and `=?` stand for a value that is the next word unless that begins with a dash, as Perl's programs have it.
     The first `operands` words that are no options may come from variables.
     """
 
@@ -142,7 +143,7 @@ class Grammar:
                 options.problem = f'The policy does not know the option --{given} of {name!r}. Write the command without it.'
         elif equals:
             options.found.append((matches[0], word.without(text.index('=') + 1)))
-        elif kinds == {'='}:
+        elif kinds == {'='} or (kinds == {'=?'} and self._follows(name, words, index, options)):
             return self._value(name, matches[0], words, index, options)
         else:
             options.found.append((matches[0], None))
@@ -157,17 +158,25 @@ class Grammar:
             if kind is None and not self.lenient:
                 options.problem = f'The policy does not know the option -{letter} of {name!r}. Write the command without it.'
                 return index
-            if kind in {':', '::'}:
+            if kind in {':', '::', ':::'}:
                 glued = word.without(place + 1)
                 if glued.parts and (glued.literal or word.value is None):
                     options.found.append((letter, glued))
                     return index
-                if kind == ':':
+                if kind == ':' or (kind == ':::' and self._follows(name, words, index, options)):
                     return self._value(name, letter, words, index, options)
             options.found.append((letter, None))
         if word.value is None:
             options.problem = f'An option of {name!r} is not written out. Write it in plain words.'
         return index
+
+    @staticmethod
+    def _follows(name: str, words: Sequence[Word], index: int, options: Options) -> bool:
+        """Whether the next word is the value of an option that may stand without one."""
+        following = words[index].value if words[index:] else '-'
+        if following is None:
+            options.problem = f'The word behind an option of {name!r} is not written out. Write it in plain words.'
+        return following is not None and not following.startswith('-')
 
     def _value(
         self, name: str, option: str, words: Sequence[Word], index: int, options: Options
@@ -185,7 +194,7 @@ class Grammar:
 
 @cache
 def _letters(short: str) -> dict[str, str]:
-    return {match[1]: match[2] for match in re.finditer(r'(\S)(:{0,2})', short.replace(' ', ''))}
+    return {match[1]: match[2] for match in re.finditer(r'(\S)(:{0,3})', short.replace(' ', ''))}
 
 
 @cache
@@ -825,9 +834,20 @@ _XARGS = _grammar(
 )
 _EXECUTES = frozenset(('-exec', '-execdir', '-ok', '-okdir'))
 _PARALLEL = _grammar(
-    'j: P: N: n: a: I: S: d: C: E: L: l:: s: i:: k 0 m q r t u v X x h: D: g:',
-    'jobs= max-procs= max-args= arg-file= colsep= delimiter= replace? halt= delay= timeout= retries= joblog= results= tmpdir= workdir= wd= sshlogin= sshloginfile= shebang load= memfree= nice= tag tagstring= keep-order dry-run dryrun line-buffer lb ungroup group null no-run-if-empty verbose will-cite bar eta progress quote xargs link pipe block= recstart= recend= header= trim= env= plus resume resume-failed citation no-notice noswap shuf semaphore fg bg id= color wait semaphore-name= semaphorename= semaphore-timeout= semaphoretimeout= st=',
+    '0 a: B: C: d: D: e::: E: g h H: i::: I: j: J: k l:: L: m M n: N: o p P: q r s: S: t T u U: v V W: x X Y',
+    'arg-file-sep= argfilesep= arg-file= argfile= arg-sep= argsep= bar basefile= bf= basenameextensionreplace= bner= basenamereplace= bnr= bg bibtex bin= block-size= blocksize= block= block-timeout= blocktimeout= bt= bug cat citation cleanup col-sep= colsep= color-failed colour-failed colorfailed colourfailed color-fail colour-fail colorfail colourfail cf color colour compress controlmaster csv ctag-string= ctagstring= ctag ctrl-c ctrlc debug= delay= delimiter= dirnamereplace= dnr= dry-run dryrun dr embed env= eof=? eta exit extensionreplace= er= fg fifo filter-hosts filterhosts filter-host filter= gnu group-by= groupby= group halt-on-error= haltonerror= halt= header= hgrp hostgrp hostgroup hostgroups interactive joblog= jl= jobs= keep-order keeporder latest-line latestline ll limit= line-buffer line-buffered linebuffer linebuffered lb linkinputsource= xapplyinputsource= link xapply load= max-args= maxargs= max-chars= maxchars= max-line-length-allowed maxlinelengthallowed max-lines? maxlines? max-procs= maxprocs= max-replace-args= maxreplaceargs= memfree= memsuspend= min-version= minversion= nice= no-ctrl-c no-ctrlc noctrlc no-keep-order nokeeporder nok no-k no-run-if-empty norunifempty nonall noswap null number-of-cores numberofcores number-of-cpus numberofcpus number-of-sockets numberofsockets number-of-threads numberofthreads onall open-tty output-as-files outputasfiles files parens= pipe-part pipepart pipe spreadstdin plain plus process-slot-var= processslotvar= profile= progress quote recend= record-env recordenv recstart= regexp regex remove-rec-sep removerecsep rrs replace=? results= result= res= resume-failed resumefailed resume retries= retry-failed retryfailed return= round-robin roundrobin round rpl= rsync-opts= rsyncopts= semaphore-name= semaphorename= id= semaphore-timeout= semaphoretimeout= st= semaphore seqreplace= session shard= shebang hashbang shell-completion= shellcompletion= shell-quote shellquote shell_quote show-limits showlimits shuf silent skip-first-line skipfirstline slotreplace= sql-and-worker= sqlandworker= sql-master= sqlmaster= sql-worker= sqlworker= sql= ssh-delay= sshdelay= ssh= sshloginfile= slf= sshlogin= tag-string= tagstring= tag tee template= tmpl= term-seq= termseq= timeout= tmpdir= tempdir= tmux-pane tmuxpane tmux tollef total-jobs= totaljobs= total= transfer-file= transferfile= transfer-files= transferfiles= tf= transfer trc= trim= tty ungroup use-compress-program= compress-program= usecompressprogram= compressprogram= use-cores-instead-of-threads usecoresinsteadofthreads use-cpus-instead-of-cores usecpusinsteadofcores use-decompress-program= decompress-program= usedecompressprogram= decompressprogram= use-sockets-instead-of-threads usesocketsinsteadofthreads verbose wait will-cite willcite nn nonotice no-notice work-dir= workdir= wd= xargs',
+    number=re.compile(r'\d+'),  # `-l 5`: of the next word, `-l` takes only a number
 )
+# Commands of parallel's own: what reaches a host, packs its files, and says whether a job may start.
+_PARALLEL_CODE = (
+    'S', 'sshlogin', 'ssh', 'limit', 'use-compress-program', 'compress-program', 'usecompressprogram', 'compressprogram',
+    'use-decompress-program', 'decompress-program', 'usedecompressprogram', 'decompressprogram',
+)  # fmt: skip
+_PARALLEL_NOTHING = (
+    'help', 'version', 'h', 'V', 'bibtex', 'citation', 'wait', 'record-env', 'recordenv', 'shell-completion', 'shellcompletion', 'shell-quote', 'shellquote', 'shell_quote',
+    'min-version', 'minversion', 'max-line-length-allowed', 'maxlinelengthallowed', 'number-of-cores', 'numberofcores', 'number-of-cpus', 'numberofcpus',
+    'number-of-sockets', 'numberofsockets', 'number-of-threads', 'numberofthreads',
+)  # fmt: skip
 
 
 def _xargs(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -904,11 +924,20 @@ def _parallel(
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
         return
-    if options.has('help', 'version', 'citation'):
+    for value in options.values(*_PARALLEL_CODE):
+        search.code(value, situation._replace(weak=True), by=name)
+    if options.has(*_PARALLEL_NOTHING):
+        return
+    separators = [
+        value.value for value in options.values('arg-sep', 'argsep', 'arg-file-sep', 'argfilesep')
+    ]
+    if None in separators:
+        reason = f'What ends the command of {name!r} is not written out. Write it in plain words.'
+        _blind(search, name, reason, words, situation, span)
         return
     command: list[Word] = []
     for word in options.rest:
-        if (word.value or '').startswith(':::'):
+        if (word.value or '').rstrip('+') in {':::', '::::', *separators}:
             break
         command.append(word)
     if not command and name == 'sem':
@@ -1030,12 +1059,27 @@ def _su(search: Search, name: str, words: list[Word], situation: Situation, span
         shell(search, 'bash', left[1:], situation, span)
 
 
+# The sub-commands of ast-grep, whose program is `sg` too.
+_AST_GREP = frozenset(('run', 'scan', 'test', 'new', 'lsp', 'outline', 'completions', 'help'))
+
+
 def _sg(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    left = [word for word in words if word.value not in {'-', '-c'}][1:]
+    """Run a command with another group: `sg GROUP [-c] CODE`."""
     situation = situation._replace(functions=False)
-    if left:
-        search.code(_joined(left, span), situation, by=name)
-    else:
+    left = words[1:] if words and words[0].value in {'-', '-l'} else words
+    group = left[0].prefix() if left else ''
+    if group.startswith('-'):
+        return
+    if group in _AST_GREP or (words and words[0].value == '-l'):
+        # A group may have such a name: a denial counts.
+        situation = situation._replace(weak=True)
+    if any(not word.one_field for word in left[:1]):
+        reason = f'The group of {name!r} may become several words. Put it in quotes.'
+        _blind(search, name, reason, words, situation, span)
+    elif left[1:]:
+        apart = left[1].value == '-c' and len(left) > 2
+        search.code(left[1 + apart], situation, by=name)
+    elif not situation.weak:
         search.run([static('sh', span)], situation, span)
 
 
@@ -1753,6 +1797,29 @@ def _versioned(
         search.run(left, situation._replace(functions=False, weak=True), span)
 
 
+def _nix(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    """Run a command, or a shell, where a package or the tools to build it are at hand."""
+    values = [word.value or word.prefix() for word in words]
+    for index, value in enumerate(values):
+        if value in {'develop', 'shell'}:
+            break
+        # A word behind an option may be its value.
+        before = values[max(0, index - 2) : index]
+        valued = '--option' in before or any(word.startswith('-') for word in before[-1:])
+        if not (valued or value.startswith('-') or value == 'env'):
+            return
+    else:
+        return
+    begin = next((at for at in range(index, len(words)) if values[at] in {'-c', '--command'}), None)
+    situation = situation._replace(functions=False, weak=True)
+    if begin is None:
+        # That such a shell reads what nobody knows counts too.
+        situation = situation._replace(weak=situation.stdin != 'unknown')
+        search.run([static('sh', span)], situation, span)
+    elif words[begin + 1 :]:
+        search.run(words[begin + 1 :], situation, span)
+
+
 def _sops(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     """`sops exec-env FILE CODE`, with options before and between."""
     left = [word for word in words if not word.prefix().startswith('-')]
@@ -1883,8 +1950,7 @@ PROGRAMS: dict[str, Runs] = {
     # Programs that collect arguments.
     'xargs': _xargs,
     'find': _find,
-    'parallel': _parallel,
-    'sem': _parallel,
+    **dict.fromkeys(('parallel', 'env_parallel', 'sem'), _parallel),
     **dict.fromkeys(('fd', 'fdfind'), _fd),
     'entr': _entr,
     'watchexec': code_rest(
@@ -2062,7 +2128,7 @@ PROGRAMS: dict[str, Runs] = {
     'guix': runner('shell', 'environment', operand='tool', shells=('shell', 'environment')),
     **dict.fromkeys(('aws-vault', 'op', 'doppler', 'teller', 'infisical', 'chamber'), runner('exec', 'run', operand='tool', code=('--command',))),
     **dict.fromkeys(('pixi', 'devbox'), runner('run', valued='-e --environment --manifest-path -c --config', shells=('shell',))),
-    'nix': runner('develop', 'shell', 'run', operand='other', code=('-c', '--command'), shells=('develop', 'shell')),
+    'nix': _nix,
     **dict.fromkeys(('mpirun', 'mpiexec', 'orterun'), runner(valued='-n -np -c -H -host --host -hostfile --hostfile -machinefile -x --map-by --bind-to -N -ppn -wdir --wdir')),
     'srun': runner(valued='-n --ntasks -N --nodes -c --cpus-per-task -p --partition -t --time -A --account -J --job-name -w --nodelist -o --output -e --error -i --input -D --chdir --mem -G --gpus --gres -q --qos -x'),
     'cross-env': rest(settings=True),
