@@ -148,11 +148,11 @@ class ShellOptions(Keywords):
         self.__dict__.update(state)
         self._know_default()
 
-    def policy(self, shell: Literal['bash', 'sh'] = 'bash') -> Policy:
+    def policy(self, shell: Literal['bash', 'sh'] | None = None) -> Policy:
         """The policy that these settings describe.
 
         Args:
-            shell: The shell that commands are read for.
+            shell: The shell that commands are read for; `None` for the setting `shell`, and bash where that is `None`.
         """
         # The default deny list, recognised by identity, steps back before allow and ask lists; `Policy` knows how.
         return Policy.from_lists(
@@ -162,7 +162,7 @@ class ShellOptions(Keywords):
             denied_operators=self.denied_operators,
             allow_interactive=self.allow_interactive,
             unresolved=self.unresolved,
-            shell=shell,
+            shell=shell or self.shell or 'bash',
         )
 
 

@@ -23,6 +23,8 @@ CHANGES_WHAT_RUNS = (
     # Others
     'coproc PATH { ls; }; ls', 'coproc PATH (ls); ls', 'ls {PATH}>f', ': ${PATH[x[0]]:=y}; ls', ': ${!x:=y}; ls', 'declare -n q=PATH; q=.; ls', 'declare -n q=$x; q=.; ls', 'local -n q; q=.; ls', 'x=PATH; printf -v "$x" .; ls',
     'declare PATH$x; ls', 'declare -n "$x"; ls', 'read -r PAGER; ls', "PAGER='ls |' git log",
+    'f() { local PATH; ls; }; f', 'f() { declare PATH; ls; }; f', 'f() { local a PATH b; ls; }; f', 'f() { local PA"TH"; ls; }; f', 'f() { local -r PATH; ls; }; f', 'f() { local {A,PATH}; ls; }; f', 'n=PATH; unset $n; ls', 'n=PATH; unset "$n"; ls', 'RANDOM=PATH=1; ls', 'OPTIND="PATH=1"; ls',
+    'n=PATH; declare ${n}=.; ls', 'declare ${n}TH=.; ls',
     'x=PATH; read "$x" <<< .; ls', 'read -r -p x -t 1 PATH; ls', 'read -a PATH; ls', 'mapfile -t PATH; ls', '((LD_PRELOAD=1)); ls', ': $((BASH_ENV=1)); ls',
 )  # fmt: skip
 
@@ -31,7 +33,7 @@ CHANGES_NOTHING = (
     '((x=1)); ls', '((PATHS=1)); ls', '((PATH==1)); ls', '((PATH<=1)); ls', '((PATH!=1)); ls', '((i++)); ls', 'for ((i=0;i<3;i++)); do ls; done', '((x[$i]=1)); ls', '((n[$i]++)); ls', 'echo $((x + PATH)); ls', 'echo ${x:PATH}; ls',
     'echo "${x:1}"; ls', '(( $i == 1 )); ls', '(( $i <= $j )); ls', '((x += $i)); ls', '((x = a[$i] - 1)); ls', '((x -= -1)); ls', 'x[i]=PATH=1; ls', 'echo "${x[@]}"; ls', 'echo PATH=1; ls', '[[ PATH=1 == x ]]; ls', '[[ $x -eq 1 ]]; ls',
     '[[ $x = PATH=1 ]]; ls', 'read -p PATH= x; ls', 'while IFS= read -r line; do ls; done', 'printf "PATH=%s" 1; ls', 'declare -i n=0; n+=1; ls', 'coproc N { ls; }; ls', 'declare -n q=r; ls', ': ${x:=1}; ls', 'let i++; ls', 'ls | wc; ls',
-    'declare 1x; ls',
+    'declare 1x; ls', 'f() { local x; ls; }; f', 'export PATH; ls', 'declare -p PATH; ls', 'declare -g PATH; ls', 'n=x; unset "$n"; ls', 'unset -f "$f"; ls', 'RANDOM=42; ls', 'OPTIND=1; ls',
     'git log --format=%H; ls', 'unset "$x"; ls', 'unset x; ls', 'export PAGER=cat; ls', 'declare -A m; m[a]=1; ls', 'm["$k"]=1; ls', '((1 - -1)); ls', 'read -r -t "$T" x; ls', 'read -ra words <<< "$x"; ls',
 )  # fmt: skip
 
@@ -55,9 +57,13 @@ RUNS_NOTHING_ELSE = (
 # A variable with the integer attribute evaluates its value, which runs the commands in it.
 EVALUATES = (
     "declare -ai n=('a[$(rm x)]')", "declare -Ai n=([k]='a[$(rm x)]')", "declare -ai n; n+=('a[$(rm x)]')", "declare -i n=1; read n <<< 'a[$(rm x)]'", "declare -i n; printf -v n '%s' 'a[$(rm x)]'", "declare -i n; for n in 'a[$(rm x)]'; do ls; done",
+    "RANDOM='b[$(rm x)]'", "SRANDOM='b[$(rm x)]'", "OPTIND='x=b[`rm x`]'", "HISTCMD='b[$(rm x)]'", "RANDOM+='b[$(rm x)]'", "RANDOM=('b[$(rm x)]')", "RANDOM[0]='b[$(rm x)]'", "export OPTIND='b[$(rm x)]'", "declare HISTCMD='b[$(rm x)]'", "readonly RANDOM='b[$(rm x)]'", "read RANDOM <<< 'b[$(rm x)]'",
+    "printf -v RANDOM %s 'b[$(rm x)]'", "for RANDOM in 'b[$(rm x)]'; do :; done", "mapfile RANDOM <<< 'b[$(rm x)]'", "declare -n r=RANDOM; r='b[$(rm x)]'", "o=-i; declare $o n='b[$(rm x)]'", "o=i; declare -$o n='b[$(rm x)]'", "o=n; declare -$o r='a[$(rm x)]'; echo $r", "f() { local $o n='b[$(rm x)]'; }; o=-i; f",
+    "typeset -n r; r='a[$(rm x)]'; echo $r", "declare -n r; for r in 'a[$(rm x)]'; do echo $r; done", "declare -n r; read r <<< 'a[$(rm x)]'; echo $r", "declare -i \"$v\"; n='a[$(rm x)]'",
     "declare -i n; mapfile -t n <<< 'a[$(rm x)]'", "typeset -i n; : ${n:='a[$(rm x)]'}", "f() { local -i x=$1; }; f 'a[$(rm x)]'", "declare -i n; n='a[$(rm x)]'", "declare -i n; n=('a[`rm x`]')", "v='a[$(rm x)]'; declare -i n; n=$v",
 )  # fmt: skip
 EVALUATES_NUMBERS = (
+    'f() { local -n out=$1; out=$2; }; [ "$(ls)" = y ]', 'local -i n=$1; [ "$(ls)" ]', 'RANDOM=$1; echo "$(ls)"', "export \"$k=$v\"; ls", "SECONDS='b[$(rm x)]'; LINENO='b[$(rm x)]'",
     'declare -i n; read n; ls', 'f() { local -i x=$1; }; f 5', 'declare -i n=0; while read -r line; do ((n++)); done < f', "declare -i n=0; read -r v <<< 'a[$(rm x)]'; echo $n", 'declare -ai n=(1 2 3); n+=(4)', 'declare -i n=$((1+2)); n=${#x}; for n in 1 2; do ls; done',
 )  # fmt: skip
 

@@ -13,6 +13,7 @@ OPTIONS = (
     'read V <<< -uA; env "$V/x" rm y', 'printf -v V %s -uA; env "$V/x" rm y', 'for V in -uA; do env "$V/x" rm y; done', 'for V in {-uA,-uB}; do env "$V/x" rm y; done',
     'f() { env "$1/x" rm y; }; f -uA', 'set -- -uA; env "$1/x" rm y', 'set -e - -uA; env "$1/x" rm y', 'f() { for d; do env "$d/x" rm y; done; }; f -uA', ': ${V:=-uA}; env "$V/x" rm y', 'env "${V:--uA}/x" rm y', 'V=$(echo -uA); env "$V/x" rm y',
     'a=(-uA); env "$a/x" rm y', 'a=(-uA); env "${a[0]}/x" rm y', 'declare -a a=(-uA); env "$a/x" rm y', 'mapfile -t V <<< -uA; env "$V/x" rm y', 'select V in -uA; do env "$V/x" rm y; done <<< 1',
+    ': -uA; env "$_/x" rm y', 'read <<< -uA; env "$REPLY/x" rm y', "declare x=$'\\x{2d}uA'; env \"$x/x\" rm y",
     "bash -c 'env \"$1/x\" rm y' _ -uA", "bash -c 'env \"$0/x\" rm y' -uA", "for V in '-Srm a'; do env \"$V/x\"; done", "set -- '-Srm a'; env \"$1/x\"", 'X=-uA; V=$X; env "$V/x" rm y', 'f() { V=$X; }; X=-uA; f; env "$V/x" rm y',
     'V=$(pwd; echo -uA); env "$V/x" rm y', 'pwd() { echo -uA; }; V=$(pwd); env "$V/x" rm y', 'V=$(dirname -- -uA/y); env "$V/x" rm y', 'V=$(echo -uA && pwd); env "$V/x" rm y', 'V=$({ echo -uA; }); env "$V/x" rm y', 'V=$(<f); env "$V/x" rm y', 'env "${V[i]}/x" ls; V=(-u); env "${V[0]}/x" rm y',
 )  # fmt: skip
@@ -23,6 +24,10 @@ SPLITS = (
     'mapfile -t V <<< "rm a"; $V/x', 'V=$(echo "rm a"); $V/x', 'V=`echo "rm a"`; $V/x', 'declare -n V=W; W="rm a"; $V/x', 'V=a; V=${V/a/rm a}; $V/x', 'echo "rm a" | while read -r V; do $V/x; done', 'read -r V <<< "rm a"; nohup $V/x',
     'for V in "rm a"; do xargs -n1 $V/x < f; done', 'for V in "1 rm"; do env F=$V y; done', 'V=("1 rm"); env F=$V y', 'X="1 rm"; V=$X; env F=$V y', 'V=$(echo "1 rm"); env F=$V y', 'read -r V <<< "1 rm"; env F=$V y',
     ': "${V:=1 rm}"; env F=$V y', 'printf -v V "1 rm"; env F=$V y', 'f() { local d=$1; $d/x; }; f "rm a"', 'for i in 1 2; do $V/x; V="rm a"; done', 'V=$(dirname "rm a/b"); $V/x', 'X="rm a/b"; V=$(dirname "$X"); $V/x', 'V=$(dirname "$(echo "rm a/b")"); $V/x', 'f() { V=$(dirname "$1"); $V/x; }; f "rm a/b"', 'env V="rm a" bash -c \'$V/x\'', 'export V="rm a"; bash -c \'$V/x\'', 'bash -c \'V=$0; $V/x\' "rm a"', 'V[0]="rm a"; $V/x',
+    # Variables that the shell sets by itself, and separators that are set in another way.
+    "getopts 'a:' x -a 'rm y'; $OPTARG/x", "[[ 'rm y' =~ .* ]]; $BASH_REMATCH/x", "z=a; a='rm y'; x=${!z}; $x/y", "z='rm,y'; x=${z/,/$'\\t'}; $x/y", "read <<< 'rm y'; $REPLY/x", ": 'rm y'; $_/x", 'true "rm y" && ${_}/x', ": 'rm y'; nohup $_/x", "x=$'rm\\x{20}y'; $x/y",
+    'declare I""FS=/; x=rm/y; $x/z', 'I\\\nFS=/; x=rm/y; $x/z', 'printf -v I""FS /; x=rm/y; $x/z', 'read I""FS <<< /; x=rm/y; $x/z', 'export "I"FS=/; x=rm/y; $x/z', 'declare I{F,G}S=/; x=rm/y; $x/z', 'n=I; declare ${n}FS=/; x=rm/y; $x/z', "declare $'\\x49FS=/'; x=rm/y; $x/z", "eval 'I''FS=/'; x=rm/y; $x/z",
+    "f() { $x/z; }; x=rm/y; declare I''FS=/; f",
 )  # fmt: skip
 
 # An -exec of find that the line spells out elsewhere.
@@ -39,9 +44,13 @@ NO_ACTIONS = (
 PASTED = (
     'A="x; rm y"; bash -c "ls $A"', 'A="x;rm y"; sh -c "ls $A"', "A='x; rm y'; eval \"ls $A\"", 'A="\n rm y"; trap "ls $A" EXIT', 'A="x;rm y"; bash <<E\nls $A\nE', 'A="x;rm y"; A="x;ls"; sh -c "ls $A"', 'for A in a "x;rm y"; do sh -c "ls ${A}"; done', 'A="x;rm y"; watch ls "$A"', "set -- 'x; rm y'; bash -c \"ls $1\"", "f() { bash -c \"ls $1\"; }; f 'x; rm y'", "A='x; rm y'; B=$A; bash -c \"ls $B\"", "A='$(rm y)'; eval echo $A",
 
+    'for w in ";ls" ";ls -l" ";ls -a" ";pwd" ";rm y"; do sh -c "echo $w"; done', 'sh -c "ls ${x:-; rm y}"', 'sh -c "ls ${x-"; rm y"}"', 'sh -c "ls ${1:-; rm y}"', "x='; rm y'; y=\"a $x\"; sh -c \"ls $y\"", "x='; rm y'; y=a$x; sh -c \"ls $y\"", "f() { local x=$1; sh -c \"ls $x\"; }; f '; rm y'",
+    "x='; rm y'; sh -c \"ls ${x:-b}\"", "x='; rm y'; sh -c \"ls ${x%z}\"", "x=';'; x+=' rm y'; eval \"ls $x\"", "x=';'; y='rm y'; eval \"ls $x $y\"", "x=';'; y=rm; eval \"ls $x$y\"", ": ${x:='; rm y'}; eval \"ls $x\"", ': "${x:=; rm y}"; eval "ls $x"', "a=('; rm y'); eval \"ls ${a[0]}\"", "a[3]='; rm y'; eval \"ls ${a[3]}\"",
+    "read x <<< '; rm y'; eval \"ls $x\"", "read -r a x <<< 'q ; rm y'; eval \"ls $x\"", 'read x <<E\n; rm y\nE\neval "ls $x"', "read <<< '; rm y'; eval \"ls $REPLY\"", "mapfile -t x <<< '; rm y'; eval \"ls $x\"", "mapfile -t <<< '; rm y'; eval \"ls $MAPFILE\"", "printf -v x '; rm y'; eval \"ls $x\"", "printf -v x %s '; rm y'; eval \"ls $x\"", "a='; rm y'; declare -n b=a; eval \"ls $b\"",
+    "z='rm y'; w='a; '; sh -c \"echo $w$z\"", ": '; rm y'; eval \"ls $_\"", "x=$';\\x{72}m y'; eval \"ls $x\"", "declare -A a=([k]='; rm y'); eval \"ls ${a[k]}\"", "z=rm; w=\"a; $z y\"; sh -c \"echo $w\"", "x='; rm y'; y=(a \"$x\"); eval \"ls ${y[1]}\"",
 )  # fmt: skip
 PASTED_TEXT = (
-    'A="x; rm y"; bash -c "ls \'$A\'"', 'A="x; ls y"; bash -c "ls $A"', 'A="rm y"; bash -c "ls $A"', 'A="x;rm"; B=1; bash -c "ls $(ls $A) $B"', 'A="(rm)"; bash -c "ls $A"', 'A="1;"; A="2;"; A="3;"; A="4;"; A="5;"; sh -c "ls $A $B"',
+    'A="x; rm y"; bash -c "ls \'$A\'"', 'A="x; ls y"; bash -c "ls $A"', 'A="rm y"; bash -c "ls $A"', 'A="x;rm"; B=1; bash -c "ls $(ls $A) $B"', 'A="(rm)"; bash -c "ls $A"', 'sh -c "ls ${x:-rm y}"', "x=';'; y=\"'rm y'\"; eval \"ls $y\"", "x='a;b'; bash -c \"grep '$x' f\"", 'A="1;"; A="2;"; A="3;"; A="4;"; A="5;"; sh -c "ls $A $B"',
 )  # fmt: skip
 
 # Values that are one word and no option, as far as the line says.

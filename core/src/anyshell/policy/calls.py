@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import fnmatch
+import math
 import posixpath
 import re
 import unicodedata
@@ -30,7 +32,7 @@ from anyshell.policy.words import UNKNOWN, Word, arithmetic_names, fields, stati
 from anyshell.policy.wrappers import program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from anyshell.policy.syntax import Command, Reader
     from anyshell.policy.syntax import Sequence as Commands
@@ -121,6 +123,8 @@ class Situation(NamedTuple):
     depth: int = 0
     certain: bool = True
     weak: bool = False
+    # Whether it is code with texts in the place of variables that the line gives them: what is not known there does not count.
+    pasted: bool = False
     # Whether functions of the line can be called here; not behind a program such as env.
     functions: bool = True
     extglob: bool = False
@@ -136,22 +140,29 @@ class Findings:
     operators: list[tuple[str, Span]] = field(default_factory=list[tuple[str, Span]])
 
 
-def find(command: str, *, shell: Shell, stdin: Input = 'empty') -> Findings:
+def find(
+    command: str,
+    *,
+    shell: Shell,
+    stdin: Input = 'empty',
+    judged: frozenset[str] = frozenset(),
+) -> Findings:
     """Find what a line would run.
 
     Args:
         command: The line.
         shell: What reads it.
         stdin: What its commands read unless they are told otherwise.
+        judged: The variables whose values are commands that the line runs.
 
     Raises:
         NotUnderstood: When the line is outside the shell's grammar.
     """
-    search = Search(command, shell)
+    search = Search(command, shell, judged)
     search.line(command, stdin)
     if search.late:
         # What stands further on changes what stood before: it is a function, a trap or in a loop.
-        first, search = search, Search(command, shell)
+        first, search = search, Search(command, shell, judged)
         search.follow(first)
         search.line(command, stdin)
     return search.findings
@@ -160,20 +171,26 @@ def find(command: str, *, shell: Shell, stdin: Input = 'empty') -> Findings:
 class Search:
     """One walk over a line and the code in it."""
 
-    def __init__(self, text: str, shell: Shell) -> None:
+    def __init__(self, text: str, shell: Shell, judged: frozenset[str] = frozenset()) -> None:
         self.text = text
         self.shell: Shell = shell
+        self._judged = judged
         self.findings = Findings()
         self.functions: dict[str, tuple[int, list[Compound], bool]] = {}
         self.aliases: dict[str, tuple[Word, Situation]] = {}
         self.aliased: set[str] = set()
-        self.removes_functions = False
+        # The names that functions may be removed by; '' for one that is not known.
+        self.removed: set[str] = set()
+        # Whether a call counted as one of a function that the line does not remove, or may be one that it defines later.
+        self._trusted = self._waits = False
+        # Of each function the place of the first command that may run it, as another walk has found.
+        self._begins: Beginnings | None = None
         self.redirected = False
         # Whether a shell was taken to read nothing.
         self.took_nothing = False
         self.integers = False
-        # The variables with the integer attribute.
-        self.integer: set[str] = set()
+        # The variables whose values are evaluated: those with the integer attribute, and references to others.
+        self.evaluated: set[str] = set(_EVALUATED) if shell == 'bash' else set()
         # The commands in `functions`, by identity: to compare each with all others would take too long.
         self._defined: set[int] = set()
         # What was walked for what it reads: the bodies of functions, and the text of aliases.
@@ -188,12 +205,11 @@ class Search:
         self._derived: dict[tuple[int, int], tuple[Situation, Situation]] = {}
         self._nested = 0
         self._expanded = 0
-        self._splitting = 'IFS' in text
+        self._splitting = self._split_first = 'IFS' in text
+        self._last_argument = _LAST_ARGUMENT.search(text) is not None
         self._values: Values | None = None
         # The commands in folders from variables, with the program that runs them.
         self._in_folders: dict[tuple[int, tuple[str, ...]], Word] = {}
-        # Where the line may first call a function of its own: before this place stand only definitions.
-        self._led = 0
 
     @cached_property
     def _in_devices(self) -> bool:
@@ -217,18 +233,25 @@ class Search:
     @property
     def late(self) -> bool:
         """Whether something was found that changes what stood before it."""
-        late = self._values is not None and self._values.late
-        return late or (self.redirected and self.took_nothing)
+        return (
+            (self._values is not None and self._values.late)
+            or (self.redirected and self.took_nothing)
+            or (bool(self.removed) and self._trusted)
+            or self._waits
+            or self._splitting is not self._split_first
+        )
 
     def follow(self, first: Search) -> None:
         """Begin with what another walk over the same line has found out."""
-        self._values, self.redirected = first.values, first.redirected
+        self._values, self.redirected, self.removed = first.values, first.redirected, first.removed
+        self._splitting = first._splitting
+        if first._waits:
+            self._begins = Beginnings(first.functions, first.findings.calls)
 
     def line(self, command: str, stdin: Input) -> None:
         """Walk the line itself."""
         commands, reader = read(command, shell=self.shell)
         self._declare(commands)
-        self._led = self._leading(commands) if self.functions else 0
         situation = Situation(self.shell, stdin)
         self.commands(commands, situation)
         self._adopt(reader, situation)
@@ -243,7 +266,7 @@ class Search:
         for name, span in reader.assigned:
             text = self.text[slice(*span)]
             default = _PLAIN_DEFAULT.fullmatch(text)
-            values = (static(default[1], span),) if default else (None,)
+            values = (static(default[2], span),) if default else (None,)
             self.set(name, None, situation, text, span, values=values)
 
     def unresolve(
@@ -253,9 +276,11 @@ class Search:
         situation: Situation,
         text: str,
         span: Span,
+        *,
+        sure: bool = False,
     ) -> None:
-        """Record something that can't be known."""
-        if not situation.weak:
+        """Record something that can't be known; where it is no more than possible it has to be `sure`."""
+        if not (situation.weak or situation.pasted) or sure:
             text = text.replace(UNKNOWN, '…')
             self.findings.unresolved.append(Unresolved(what, reason, situation.via, text, span))
 
@@ -287,6 +312,7 @@ class Search:
                 situation,
                 word.raw,
                 span,
+                sure=True,
             )
             return
         if not text.strip(UNKNOWN + ' \t\n'):
@@ -313,9 +339,13 @@ class Search:
             return
         self.commands(commands, inner)
         self._adopt(reader, inner)
-        for filled in self.values.filled(word) if UNKNOWN in text else ():
-            weak = situation._replace(weak=True)
-            self.code(filled, weak, by=by, shell=shell, extglob=extglob)
+        if UNKNOWN in text:
+            pasted = situation._replace(pasted=True)
+            for filled in self.values.filled(word):
+                self.code(filled, pasted, by=by, shell=shell, extglob=extglob)
+            if self.values.overflows(word):
+                reason = 'The variables in it get too many values. Write its commands on the line itself.'
+                self.unresolve('code', reason, situation, word.raw, span, sure=True)
 
     # The walk
 
@@ -379,19 +409,6 @@ class Search:
                 for body in command.bodies:
                     self._declare(body)
 
-    def _leading(self, commands: Commands) -> int:
-        """The place of the first command that may call a function of the line; the end when there is none."""
-        for item in commands:
-            if isinstance(item, Compound) and item.kind == 'function' and not item.redirects:
-                continue
-            if isinstance(item, Plain):
-                name, _, _ = resolve(item.words[0])
-                if name and name not in self.functions and program(name) is None:
-                    continue
-                return item.start
-            return item.span[0] if isinstance(item, Simple | Compound) else 0
-        return len(self.text)
-
     def compound(self, command: Compound, situation: Situation) -> None:  # noqa: C901  # each kind of command is a case
         """Walk a compound command."""
         inner = situation
@@ -409,7 +426,7 @@ class Search:
                 known[1].append(command)
                 self._defined.add(id(command))
             # bash calls this one with the input of the command that is missing.
-            missing = command.name == 'command_not_found_handle'
+            missing = command.name == _NOT_FOUND
             inner = self._uncertain(inner, 'unknown' if missing else None)
         elif command.kind == 'coproc':
             inner = self._uncertain(inner, 'unknown')
@@ -422,10 +439,16 @@ class Search:
             values = command.words or (unknown(command.span, '$@'),)
             self.set(command.name, None, situation, text, command.span, values=values)
         for operator, left, right in command.tests:
-            if operator in _ARITHMETIC_TESTS:
-                self.hidden((left, right), situation)
+            self._test(operator, left, right, situation)
         for body in command.bodies:
             self.commands(body, inner)
+
+    def _test(self, operator: str, left: Word, right: Word, situation: Situation) -> None:
+        """Look at a test of `[[`."""
+        if operator in _ARITHMETIC_TESTS:
+            self.hidden((left, right), situation)
+        elif operator == '=~':
+            self.values.learn('BASH_REMATCH', None)
 
     def substitutions(self, word: Word, situation: Situation) -> None:
         """Walk the commands that run while a word is expanded."""
@@ -502,6 +525,7 @@ class Search:
             found is None
             or found[0] in self.aliases
             or found[0] in self.functions
+            or self._last_argument
             or command.fixed is not situation.fixed
             or situation.depth > MAX_DEPTH // 2
         ):
@@ -550,7 +574,7 @@ class Search:
         """What commands so far change for those that follow; `None` where that is not told apart."""
         if self.functions or self.aliases:
             return None
-        return self.redirected, self.integers, self.removes_functions, len(self.integer)
+        return self.redirected, self.integers, self._splitting, len(self.evaluated)
 
     def simple(self, command: Simple, situation: Situation) -> None:
         """Walk a simple command."""
@@ -639,17 +663,19 @@ class Search:
         """
         for item in (value,) if values is None else values:
             self.values.learn(name, item)
-            if self._evaluated(name, item):
+            if self._evaluates(name, item):
                 self.unresolve(
                     'code',
-                    'A variable with the integer attribute runs what its value quotes. Write those commands on their own.',
+                    'A variable with the integer attribute, or a reference to one, runs what its value quotes. Write those commands on their own.',
                     situation,
                     text,
                     span,
                 )
+        if name == 'IFS' or (not name and not plain):
+            self._splitting = True
         self.findings.settings.append(Setting(name, value, situation.via, text, span))
         if (not plain and (name in _NAMES_RUN or (value is None and name in _RUN_BY_ITSELF))) or (
-            not name and _RISKY.search(self.text)
+            not name and not plain and _RISKY.search(self.text)
         ):
             self.unresolve(
                 'code',
@@ -660,7 +686,7 @@ class Search:
             )
         if value is None:
             return
-        hidden = _QUOTES_CODE.search(value.literal) is not None
+        hidden = _quotes_code(value.literal)
         if name in _RUN_BY_ITSELF and (
             names := {part for kind, part in value.parts if kind in 'vV'}
         ):
@@ -670,7 +696,7 @@ class Search:
                 for item in self.findings.settings
                 if item.name in names and item.value
             ]
-            hidden = hidden or any(map(_QUOTES_CODE.search, texts))
+            hidden = hidden or any(map(_quotes_code, texts))
         hidden = hidden or (name == 'PS4' and bool(value.substitutions))
         prompts = name in {'PS0', 'PS1', 'PS2'} and self._interactive
         reads = name in {'BASH_ENV', 'ENV'} and (
@@ -694,18 +720,22 @@ class Search:
             )
         elif name == 'PROMPT_COMMAND':
             self.code(value, situation, by=name)
-        elif self.integers and (names := arithmetic_names(value.parts)):
-            self.integers = False  # once: what is set here is no integer's text
+        elif name in self._judged and value.value != 'cat':  # the usual way to switch a pager off
+            self.code(value, situation._replace(via=(*situation.via, name)), by=name)
+        elif (self.integers or name in self.evaluated) and (names := arithmetic_names(value.parts)):
+            integers, evaluated = self.integers, self.evaluated
+            self.integers, self.evaluated = False, set()  # what is set here is no integer's text
             for inner in names:
                 self.set(inner, None, situation, text, span, values=())
-            self.integers = True
+            self.integers, self.evaluated = integers, evaluated
 
-    def _evaluated(self, name: str, value: Word | None) -> bool:
-        """Whether a value runs what it quotes, since a variable with the integer attribute gets it."""
-        if value is not None and self.integers and _QUOTES_CODE.search(value.literal):
-            return True
+    def _evaluates(self, name: str, value: Word | None) -> bool:
+        """Whether a value runs what it quotes, since a variable gets it whose values are evaluated."""
         known = value is not None and all(kind in 'uqn' for kind, _ in value.parts)
-        return name in self.integer and not known and self._quotes_subscript
+        if name in self.evaluated and not known:
+            return self._quotes_subscript
+        evaluated = self.integers or name in self.evaluated
+        return evaluated and value is not None and _QUOTES_CODE.search(value.literal) is not None
 
     def hidden(self, words: Iterable[Word], situation: Situation) -> None:
         """Note words whose text is evaluated as a subscript or arithmetic, which runs what they quote."""
@@ -758,6 +788,8 @@ class Search:
                 span,
             )
             return
+        if self._last_argument:
+            self.values.learn('_', words[-1])
         if path == name:
             if name in self.functions:
                 for word in words[1:]:
@@ -820,13 +852,15 @@ class Search:
 
     def _is_local(self, name: str, word: Word, situation: Situation) -> bool:
         known = self.functions.get(name)
-        return (
-            known is not None
-            and known[2]
-            and situation.functions
-            and not self.removes_functions
-            and (word.span[0] > known[0] or max(word.span[0], known[0]) < self._led)
-        )
+        if known is None or not known[2] or not situation.functions:
+            return False
+        if not self.removed.isdisjoint((name, '')):
+            return False
+        self._trusted = True
+        if word.span[0] > known[0]:
+            return True
+        self._waits = self._begins is None
+        return self._begins is not None and self._begins.of(word.span[0]) > known[0]
 
     def _enter(self, name: str, situation: Situation) -> None:
         """Walk the body of a function again when a call gives it something to read."""
@@ -899,6 +933,64 @@ class Search:
             )
 
 
+class Beginnings:
+    """Where each function of a line may begin to run: at the first command that calls it, itself or through others.
+
+    Args:
+        functions: The functions of the line, with the places of their bodies.
+        calls: Every command that the line would run.
+    """
+
+    def __init__(
+        self, functions: Mapping[str, tuple[int, list[Compound], bool]], calls: Iterable[Call]
+    ) -> None:
+        bodies = sorted(
+            (body.span[0], body.span[1], name)
+            for name, (_, found, _) in functions.items()
+            for body in found
+        )
+        # What is defined in a function runs later than the function.
+        self._outer: list[tuple[int, int, str]] = []
+        for body in bodies:
+            if not self._outer or body[0] >= self._outer[-1][1]:
+                self._outer.append(body)
+        inner: dict[str, set[str]] = {}
+        begins: list[tuple[int, str]] = []
+        for call in calls:
+            if call.name not in functions:
+                continue
+            caller = self._body(call.span[0])
+            if caller:
+                inner.setdefault(caller, set()).add(call.name)
+            else:
+                begins.append((call.span[0], call.name))
+        if _NOT_FOUND in functions:  # bash calls it by itself
+            begins.append((functions[_NOT_FOUND][0], _NOT_FOUND))
+        self._begins: dict[str, int] = {}
+        for place, name in sorted(begins):
+            reached = [name]
+            while reached:
+                name = reached.pop()  # noqa: PLW2901  # what the function calls begins there too
+                if name not in self._begins:
+                    self._begins[name] = place
+                    reached += inner.get(name, ())
+
+    def of(self, place: int) -> float:
+        """Where the function may begin to run in whose body this place is; 0 when it is in none."""
+        name = self._body(place)
+        return self._begins.get(name, math.inf) if name else 0
+
+    def _body(self, place: int) -> str:
+        at = bisect.bisect(self._outer, (place, math.inf)) - 1
+        return self._outer[at][2] if at >= 0 and place < self._outer[at][1] else ''
+
+
+def _quotes_code(text: str) -> bool:
+    """Whether a text that the shell expands by itself holds commands, also as a prompt spells them."""
+    plain = _OCTAL.sub(lambda match: chr(int(match[1], 8) & 0x7F), text)
+    return _QUOTES_CODE.search(plain) is not None
+
+
 def _may_match(pattern: str, paths: Iterable[str]) -> bool:
     """Whether a pattern of the shell may stand for one of these files."""
     # Wider than it is: extended patterns have one of these signs in front, and brackets stand for what they hold.
@@ -914,13 +1006,18 @@ def _moved(span: Span, by: int) -> Span:
 APPENDED = unknown((0, 0), '…')
 
 _ARITHMETIC_TESTS = frozenset(('-eq', '-ne', '-lt', '-le', '-gt', '-ge', '-v', '-R'))
+_NOT_FOUND = 'command_not_found_handle'
 # Arrays that say what names run, and variables that the shell runs by itself.
 _NAMES_RUN = frozenset(('BASH_CMDS', 'BASH_ALIASES'))
 _RUN_BY_ITSELF = frozenset(('PS4', 'BASH_ENV', 'PROMPT_COMMAND'))
+# Variables of bash itself with the integer attribute.
+_EVALUATED = ('RANDOM', 'SRANDOM', 'OPTIND', 'HISTCMD')
+_LAST_ARGUMENT = re.compile(r'\$(?:_\b|\{[!#]?_\b)')
 # Commands that a text quotes, and those in a subscript anywhere in a line.
 _QUOTES_CODE = re.compile(r'\$\(|`')
-_SUBSCRIPT_CODE = re.compile(r'\[[^\[\]]*(?:\$\(|`)')
-_PLAIN_DEFAULT = re.compile(r'\$\{\w+:?=([\w./:@%+,-]*)\}')
+_SUBSCRIPT_CODE = re.compile(r'(?<=[^\s\[;(|&!{])\[[^\[\]]*(?:\$\(|`)')
+_OCTAL = re.compile(r'\\([0-7]{1,3})')
+_PLAIN_DEFAULT = re.compile(r'\$\{\w+:?=(["\']?)([^$`"\'\\]*)\1\}')
 _RISKY = re.compile(r'CMDS|ALIASES|\bPS4\b|\bBASH_ENV\b|\bPROMPT_COMMAND\b')
 _RESERVED_WORDS = frozenset((
     'if', 'then', 'elif', 'else', 'fi', 'while', 'until', 'for', 'do', 'done', 'case', 'esac', 'in', 'select',

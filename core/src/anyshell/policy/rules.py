@@ -71,7 +71,7 @@ _LOADED = re.compile(
     r'GIT_SSH|GIT_SSH_COMMAND|GIT_EXTERNAL_DIFF|GIT_EXEC_PATH|GIT_PROXY_COMMAND|.*_ASKPASS|EXECIGNORE'
 )
 # Variables whose value is a command line: what it runs is judged.
-_RUN_AS_CODE = frozenset((
+RUN_AS_CODE = frozenset((
     'PAGER', 'GIT_PAGER', 'MANPAGER', 'SYSTEMD_PAGER', 'EDITOR', 'VISUAL', 'GIT_EDITOR', 'GIT_SEQUENCE_EDITOR',
     'SUDO_EDITOR', 'SYSTEMD_EDITOR', 'FCEDIT', 'BROWSER', 'SHELL', 'LESSOPEN', 'LESSCLOSE', 'RSYNC_RSH', 'CVS_RSH',
 ))  # fmt: skip
@@ -223,7 +223,6 @@ class AllowedCommands:
     Args:
         entries: The entries.
         asked: Commands that count as listed, since approval is asked for them.
-        shell: The shell whose code the values of variables such as PAGER are.
 
     Raises:
         PolicyError: When an entry can't match any command; the text names it and says what is allowed.
@@ -231,17 +230,10 @@ class AllowedCommands:
 
     name = 'allowed_commands'
 
-    def __init__(
-        self,
-        entries: Sequence[str],
-        *,
-        asked: AskCommands | None = None,
-        shell: Literal['bash', 'sh'] = 'bash',
-    ) -> None:
+    def __init__(self, entries: Sequence[str], *, asked: AskCommands | None = None) -> None:
         self.entries = parse_all(entries, self.name)
         self.asked = asked
         self._named = by_program(self.entries)
-        self.shell: Literal['bash', 'sh'] = shell
 
     def allows(self, call: Call) -> bool:
         """Whether a command is listed, or needs no entry."""
@@ -260,8 +252,9 @@ class AllowedCommands:
                     f'{self.name}. Allowed commands: {_listed(self._names())}.'
                 )
                 yield Verdict(Decision.DENY, reason, self.name, call.text, call.span)
+        unread = {name for item in findings.unresolved for name in item.via}
         for setting in findings.settings:
-            if not self._harmless(setting):
+            if not self._harmless(setting, unread):
                 what = (
                     f'Variable {setting.name!r}'
                     if setting.name
@@ -277,20 +270,13 @@ class AllowedCommands:
         asked = self.asked.entries if self.asked else ()
         return [entry.text for entry in (*self.entries, *asked)]
 
-    def _harmless(self, setting: Setting) -> bool:
+    def _harmless(self, setting: Setting, unread: set[str]) -> bool:
         if not setting.name or _LOADED.fullmatch(setting.name):
             return False
-        if setting.name not in _RUN_AS_CODE:
+        if setting.name not in RUN_AS_CODE:
             return True
-        if setting.value is None:
-            return False
-        if setting.value.value == 'cat':
-            return True  # the usual way to switch a pager off
-        try:
-            found = find(setting.value.code, shell=self.shell)
-        except NotUnderstood:
-            return False
-        return not found.unresolved and all(self.allows(call) for call in found.calls)
+        # What the value runs is judged as the rest of the line is, as far as it is known.
+        return setting.value is not None and setting.name not in unread
 
 
 class DeniedOperators:
@@ -399,6 +385,9 @@ class Policy:
         ]
         about_code = [rule for rule in self.rules if not isinstance(rule, NoInteractive)]
         self._about = {'name': bool(about_names), 'code': bool(about_code)}
+        # With a list of allowed commands the values of such variables are commands of the line.
+        listed = any(isinstance(rule, AllowedCommands) for rule in self.rules)
+        self._judged = RUN_AS_CODE if listed else frozenset[str]()
 
     @classmethod
     def from_lists(
@@ -426,7 +415,7 @@ class Policy:
         if denied_commands and not (default and allowed_commands):
             rules.append(DeniedCommands(denied_commands, unless=ask if default else None))
         if allowed_commands:
-            rules.append(AllowedCommands(allowed_commands, asked=ask, shell=shell))
+            rules.append(AllowedCommands(allowed_commands, asked=ask))
         if denied_operators:
             rules.append(DeniedOperators(denied_operators))
         if not allow_interactive:
@@ -467,7 +456,7 @@ class Policy:
             return Explanation(command[:MAX_BYTES], refused, (refused,), Findings())
         try:
             stdin = 'unknown' if open_input else 'empty'
-            findings = find(command, shell=self.shell, stdin=stdin)
+            findings = find(command, shell=self.shell, stdin=stdin, judged=self._judged)
         except NotUnderstood as error:
             verdict = _syntax(command, error.message, error.place)
             return Explanation(command, verdict, (verdict,), Findings())

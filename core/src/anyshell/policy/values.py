@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from anyshell.policy.syntax import AndOr, Plain, Simple
-from anyshell.policy.words import Word
+from anyshell.policy.syntax import MAX_BYTES, AndOr, Plain, Simple
+from anyshell.policy.words import Word, static
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -14,13 +15,20 @@ if TYPE_CHECKING:
     from anyshell.policy.words import Part
 
 _COMMANDS = re.compile(r'[;&|\n`(]')
-_MAX_TEXTS = 4
+# What a `${…}` has in the place of a variable that is not set.
+_DEFAULT = re.compile(r'\$\{(\w+):?[-=+](["\']?)([^}$`]*)\2\}')
+# How many characters all texts in the place of variables may have.
+_MAX_MADE = 4 * MAX_BYTES
+# How many of them one assignment may hand on.
+_MAX_COMPOSED = 32
 _ACTION = re.compile(r'-(?:exec|ok)(?:dir)?(?!\S)')
 _TELLS_ACTION = re.compile(
     r'["\']-(?:exec|ok)(?:dir)?\s|\b(?:echo|printf)\b[^|;&\n]{0,200}\s-(?:exec|ok)(?:dir)?\s'
 )
 _STDIN = re.compile(r'stdin|/fd/|\A-\Z')
 _BLANK = re.compile(r'\s')
+# The same, and what may stand for one in an expansion: an escape, or the value of another variable.
+_MAY_BE_BLANK = re.compile(r"\s|\$'|\$\{!")
 _DASH_BY_DEFAULT = re.compile(r'\$\{\w+:?[-=+]["\']?-')
 # What these print is a path, which begins with a slash or is what the line says.
 _PRINT_PATHS = re.compile(
@@ -74,12 +82,15 @@ class Values:
         self.actions = Marked()
         # Whether the line quotes or prints an -exec, so that what it reads may be one.
         self.tells_actions = _TELLS_ACTION.search(text) is not None
-        # The texts with more than one command in them, of each variable.
-        self.texts: dict[str, list[str]] = {}
+        # The texts that each variable may have, and the variables of which one holds more than one command.
+        self.texts: dict[str, dict[str, None]] = {}
         self.pasted = Marked()
         # What may name the standard input.
         self.inputs = Marked()
         self.redefined = redefined
+        # Whether a text may be put together with `+=`, and how many characters the texts in their places make so far.
+        self._appends = '+=' in text
+        self._made = 0
         # What was learned from plain text is not learned twice.
         self._learned: set[tuple[str, str]] = set()
 
@@ -88,6 +99,10 @@ class Values:
         """Whether a variable was marked after it was asked about, as where a function is called behind its body."""
         marks = (self.blank, self.dashed, self.unsure, self.inputs, self.actions, self.pasted)
         return any(not mark.missed.isdisjoint(mark.names) for mark in marks)
+
+    def overflows(self, word: Word) -> bool:
+        """Whether code has more texts in the place of its variables than can be looked at."""
+        return self._made > _MAX_MADE and self.pasted.holds(word.parameters)
 
     def learn(self, name: str, value: Word | None) -> None:
         """Note that the line gives a variable a value; `None` when that is not known."""
@@ -104,7 +119,7 @@ class Values:
                 self.actions.add(name)
             return
         expands = any(kind in 'xXm' for kind, _ in value.parts) and not value.substitutions
-        if _BLANK.search(value.literal) or (expands and _BLANK.search(value.raw)):
+        if _BLANK.search(value.literal) or (expands and _MAY_BE_BLANK.search(value.raw)):
             self.blank.add(name)
         self._learn_text(name, value)
         for source in value.parameters | printed:
@@ -128,30 +143,45 @@ class Values:
             self.actions.add(name)
         if _STDIN.search(literal):
             self.inputs.add(name)
-        found: list[str] = []
-        if value.value is not None and _COMMANDS.search(literal):
-            found.append(literal)
-        elif not literal:
-            for source in sorted(value.parameters):
-                found += self.texts.get(source, ())
-        if found:
+        composed = islice(self._filled(value), _MAX_COMPOSED)
+        found = [filled.literal for filled in composed] or [literal]
+        if value.value is not None or found[0]:
+            self.texts.setdefault(name, {}).update(dict.fromkeys(found))
+        if any(map(_COMMANDS.search, found)):
             self.pasted.add(name)
-            self.texts[name] = [*self.texts.get(name, ()), *found][:_MAX_TEXTS]
+        for source in value.parameters:
+            self.pasted.follow(name, source)
+
+    def known(self, word: Word) -> list[str]:
+        """The texts that the line gives the variables of a word, in their place."""
+        return [filled.literal for filled in self._filled(word)]
 
     def filled(self, word: Word) -> Iterator[Word]:
-        """The word as code, with such texts in the place of the variables that the line gives them."""
-        if not self.pasted.holds(word.parameters):
-            return
-        for index in range(_MAX_TEXTS):
-            parts: list[Part] = []
-            for kind, text in word.parts:
-                name = '@' if kind in 'xX' and text else text
-                texts = self.texts.get(name, ()) if kind in 'vVxX' else ()
-                known: Part = ('q', texts[index]) if index < len(texts) else (kind, text)
-                parts.append(known)
-            if parts == list(word.parts):
+        """The word as code, with their texts in the place of its variables, where one of them holds commands."""
+        for name, _, text in _DEFAULT.findall(word.raw):
+            self._learn_text('@' if name.isdigit() else name, static(text, word.span))
+        if self.pasted.holds(word.parameters):
+            yield from self._filled(word)
+
+    def _filled(self, word: Word) -> Iterator[Word]:
+        choices = [self._choices(part, word) for part in word.parts]
+        for index in range(max(map(len, choices), default=0)):
+            parts: list[Part] = [
+                ('q', texts[min(index, len(texts) - 1)]) if texts else part
+                for part, texts in zip(word.parts, choices, strict=True)
+            ]
+            self._made += sum(len(text) for _, text in parts)
+            if self._made > _MAX_MADE:
                 return
             yield Word(word.raw, parts, word.span)
+
+    def _choices(self, part: Part, word: Word) -> list[str]:
+        kind, name = part
+        if kind not in 'vVxXm':
+            return []
+        names = {name} if kind in 'vV' else word.parameters
+        texts = [text for name in sorted(names) for text in self.texts.get(name, ())]
+        return [*texts, ''.join(texts)] if self._appends and texts else texts
 
     def leading(self, word: Word) -> tuple[bool, set[str], bool]:
         """Whether a word begins with a dash, from which variables that may come, and whether that is not known."""

@@ -349,7 +349,7 @@ _ESCAPES = {
     'a': 7, 'b': 8, 'e': 27, 'E': 27, 'f': 12, 'n': 10, 'r': 13, 't': 9, 'v': 11, '\\': 92, "'": 39, '"': 34, '?': 63,
 }  # fmt: skip
 _ESCAPE = re.compile(
-    r'\\(?:x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|c(.)|(.))',
+    r'\\(?:x\{([0-9A-Fa-f]*)\}?|x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|c(\\\\|.)|(.))',
     re.DOTALL,
 )
 
@@ -362,24 +362,23 @@ def ansi_c(text: str) -> str:
     for match in _ESCAPE.finditer(text):
         out += text[at : match.start()].encode('utf-8', 'surrogatepass')
         at = match.end()
-        hexa, octal, short, long, control, other = match.groups()
-        if hexa or octal:
-            code = int(hexa, 16) if hexa else int(octal, 8) & 0xFF
-            if not code:
-                return out.decode('utf-8', 'replace')
-            out.append(code)
-        elif short or long:
-            code = int(short or long, 16)
-            if not code:
-                return out.decode('utf-8', 'replace')
-            out += chr(code if code < 0x110000 else 0xFFFD).encode('utf-8', 'replace')
-        elif control:
-            if not ord(control) & 0x1F:
-                return out.decode('utf-8', 'replace')
-            out.append(ord(control) & 0x1F)
-        elif other in _ESCAPES:
-            out.append(_ESCAPES[other])
+        braced, hexa, octal, short, long, control, other = match.groups()
+        if other is not None:
+            out += bytes((_ESCAPES[other],)) if other in _ESCAPES else b'\\' + other.encode()
+        elif control == UNKNOWN:
+            out += control.encode()
         else:
-            out += b'\\' + other.encode()
+            if short or long:
+                code = int(short or long, 16)
+                made = chr(code if code < 0x110000 else 0xFFFD).encode('utf-8', 'replace')
+            elif control:
+                first, *others = control[-1].encode('utf-8', 'surrogatepass')
+                made = bytes((0x7F if control == '?' else first & 0x1F, *others))
+            else:
+                code = int(octal, 8) if octal else int(braced or hexa or '0', 16)
+                made = bytes((code & 0xFF,))
+            if not made[0]:
+                return out.decode('utf-8', 'replace')
+            out += made
     out += text[at:].encode('utf-8', 'surrogatepass')
     return out.decode('utf-8', 'replace')

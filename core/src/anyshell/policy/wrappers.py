@@ -299,6 +299,10 @@ def rest(
     return runs
 
 
+def _may_be_option(word: Word) -> bool:
+    return word.value is None and word.prefix() in {'', '-', '+'}
+
+
 def _whole(search: Search, words: list[Word]) -> list[Word]:
     """The words, with `NAME=$x` taken for one word unless the line gives that variable a value with blanks."""
     return [
@@ -409,6 +413,15 @@ def _env(search: Search, name: str, words: list[Word], situation: Situation, spa
 
 # Builtins of the shell
 
+# Options of a shell, by letter and by name: history expansion, and assignments among the arguments.
+_HISTORY = frozenset(('H', 'histexpand', 'history'))
+_KEYWORD = frozenset(('k', 'keyword'))
+# What bash replaces by commands of its history where that is on, as it is in one that shows prompts.
+_EXPANDS_HISTORY = re.compile(r'!(?![\s=(]|\Z)|^\^', re.MULTILINE)
+# A variable with a subscript, of which something may come from an expansion.
+_SUBSCRIPTED = re.compile(rf'[A-Za-z_{UNKNOWN}][\w{UNKNOWN}]*\[')
+_FC = _grammar('e: l n r s')
+_JOBS = _grammar('l n p r s x')
 _EXEC = _grammar('c l a:')
 _COMMAND = _grammar('p v V')
 _WAIT = _grammar('f n p:')
@@ -520,7 +533,8 @@ def _mapfile(
     for value in options.values('C'):
         search.code(_joined([value, unknown(value.span)], span), situation, by=name)
     search.hidden(options.rest, situation)
-    _set_names(search, options.rest or [static('MAPFILE', span)], situation)
+    names = options.rest or [static('MAPFILE', span)]
+    _set_names(search, names, situation, values=(None, _read_text(situation)))
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
 
@@ -540,13 +554,16 @@ def _enable(search: Search, name: str, words: list[Word], situation: Situation, 
 
 
 def _test(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    risky = any(
-        word.value in {'-v', '-R'} or (word.value is None and not word.prefix()) for word in words
-    )
-    if risky:
-        search.hidden(
-            [word for word in words if re.match(r'[A-Za-z_]\w*\[', word.literal)], situation
-        )
+    if name == '[' and words and words[-1].value == ']':
+        words = words[:-1]
+    if (
+        len(words) == 3
+        and all(word.one_field for word in words)
+        and words[1].value in {'=', '==', '!=', '<', '>'}
+    ):
+        return  # with three arguments the middle one is the operator (POSIX, test)
+    if any(word.value in {'-v', '-R'} or _may_be_option(word) for word in words):
+        search.hidden([word for word in words if _SUBSCRIPTED.match(word.code)], situation)
 
 
 def _let(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -556,22 +573,82 @@ def _let(search: Search, name: str, words: list[Word], situation: Situation, spa
 def _read(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     options = _READ.parse(name, words)
     names = [*options.values('a'), *options.rest] if not options.problem else words
+    names = names or [static('REPLY', span)]
     search.hidden(names, situation)
-    _set_names(search, names, situation)
+    _set_names(search, names, situation, values=(None, _read_text(situation)))
+
+
+def _read_text(situation: Situation) -> Word | None:
+    return situation.stdin if isinstance(situation.stdin, Word) else None
 
 
 def _unset(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     search.hidden(words, situation)
-    search.removes_functions = True
-    _set_names(search, words, situation, plain=True, values=())
+    flags = ''.join(word.literal for word in words if word.literal.startswith('-'))
+    for word in words:
+        if 'v' not in flags and '[' not in word.prefix():
+            search.removed.add(word.value or '')
+        if word.value is None and 'f' not in flags:
+            for text in search.values.known(word):
+                search.set(text, None, situation, word.raw, word.span, plain=True, values=())
+    if 'f' not in flags:
+        _set_names(search, words, situation, plain=True, values=())
 
 
 def _set(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    for index, word in enumerate(words):
+    switched: list[str] = []
+    arguments = iter(enumerate(words))
+    for index, word in arguments:
         if word.value in {'-', '--'} or not word.prefix().startswith(('-', '+')):
             for argument in words[index + (word.value in {'-', '--'}) :]:
                 search.values.learn('@', argument)
-            return
+            break
+        on = word.literal.startswith('-')
+        for letter in word.literal[1:]:
+            _, option = next(arguments, (0, None)) if letter == 'o' else (0, None)
+            switched += (option.literal if option else letter,) if on else ()
+    _switch(search, switched, name, words, situation, span)
+
+
+def _shopt(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    flags = ''.join(word.literal for word in words if word.literal.startswith('-'))
+    if 'o' in flags and 's' in flags:
+        _switch(search, [word.literal for word in words], name, words, situation, span)
+
+
+def _switch(
+    search: Search,
+    options: Sequence[str],
+    name: str,
+    words: Sequence[Word],
+    situation: Situation,
+    span: Span,
+) -> None:
+    """Judge options of a shell that change what it runs."""
+    text = ' '.join((name, *(word.raw for word in words)))
+    if not _HISTORY.isdisjoint(options):
+        reason = 'It lets the shell run commands of its history. Leave it out.'
+        search.unresolve('code', reason, situation, text, span)
+    if not _KEYWORD.isdisjoint(options):  # words that look like assignments set variables
+        search.set('', None, situation, text, span, plain=True, values=())
+
+
+def _fc(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    options = _FC.parse(name, words)
+    if not options.has('l') or options.has('s') or options.problem:
+        text = ' '.join((name, *(word.raw for word in words)))
+        reason = (
+            'It runs commands of the history. Write those commands themselves; fc -l lists them.'
+        )
+        search.unresolve('code', reason, situation, text, span)
+
+
+def _jobs(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    options = _JOBS.parse(name, words)
+    if options.problem and words[1:]:
+        _blind(search, name, options.problem, words, situation, span)
+    elif options.has('x') and options.rest:
+        search.run(options.rest, situation, span)
 
 
 def _printf(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -582,11 +659,9 @@ def _printf(search: Search, name: str, words: list[Word], situation: Situation, 
             else (words[1] if words[1:] else words[0])
         )
         search.hidden([target], situation)
-        _set_names(search, [target], situation)
-    elif words and words[0].value is None and not words[0].prefix():
-        search.hidden(
-            [word for word in words[1:] if re.match(r'[A-Za-z_]\w*\[', word.literal)], situation
-        )
+        _set_names(search, [target], situation, values=(None, *words[2:]))
+    elif words and _may_be_option(words[0]):
+        search.hidden([word for word in words[1:2] if _SUBSCRIPTED.match(word.code)], situation)
 
 
 def _wait(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -598,7 +673,7 @@ def _getopts(
     search: Search, name: str, words: list[Word], situation: Situation, span: Span
 ) -> None:  # the interface of the table
     search.hidden(words[1:2], situation)
-    _set_names(search, words[1:2], situation)
+    _set_names(search, [*words[1:2], static('OPTARG', span)], situation)
 
 
 def _set_names(
@@ -607,7 +682,7 @@ def _set_names(
     situation: Situation,
     *,
     plain: bool = False,
-    values: Sequence[Word] | None = None,
+    values: Sequence[Word | None] | None = None,
 ) -> None:
     for word in words:
         name = re.match(r'[A-Za-z_]\w*(?=\[|$)', word.prefix())
@@ -621,8 +696,9 @@ def _declare(
     search: Search, name: str, words: list[Word], situation: Situation, span: Span
 ) -> None:  # the interface of the table; one loop over the words
     flags = ''.join(word.literal[1:] for word in words if word.literal[:1] in {'-', '+'})
-    if 'i' in flags:
-        search.integers = True
+    unsure = any(_may_be_option(word) for word in words)
+    # A local variable without a value hides the one of that name.
+    hides = name in {'declare', 'typeset', 'local'} and not set('fFgpI') & set(flags)
     for word in words:
         literal = word.literal
         if literal[:1] in {'-', '+'} and word.value is not None:
@@ -632,23 +708,31 @@ def _declare(
             (word.prefix()[: match.end()], word.without(match.end())) if match else (literal, None)
         )
         search.hidden([static(re.sub(r'\+?=$', '', target), word.span, word.raw)], situation)
-        if value is not None and ('i' in flags or 'n' in flags or value.literal.startswith('(')):
+        evaluated = unsure or 'i' in flags or 'n' in flags
+        if value is not None and (evaluated or value.literal.startswith('(')):
             search.hidden([value, *value.elements], situation)
-        variable = re.match(r'[A-Za-z_]\w*', target)
-        if variable and 'i' in flags:
-            search.integer.add(variable[0])
+        named = match is not None or word.value is not None or '[' in word.prefix()
+        variable = re.match(r'[A-Za-z_]\w*', target) if named else None
+        if evaluated and variable:
+            search.evaluated.add(variable[0])
+        elif 'i' in flags:
+            search.integers = True  # of a variable whose name is not known
         if 'n' in flags and name in {'declare', 'typeset', 'local'}:
             # The name stands for another variable from here on.
             known = re.match(r'[A-Za-z_]\w*', value.value or '') if value is not None else None
             search.set(known[0] if known else '', None, situation, word.raw, word.span)
             if variable:
                 search.values.learn(variable[0], None)
+            if variable and known:
+                search.values.learn(variable[0], Word('', (('V', known[0]),), word.span))
         if variable:
             if value is not None:
                 values = value.elements or (value,)
                 search.set(variable[0], value, situation, word.raw, word.span, values=values)
             elif 'f' not in flags and not word.value:
                 search.set(variable[0], None, situation, word.raw, word.span)
+            elif hides:
+                search.set(variable[0], None, situation, word.raw, word.span, plain=True, values=())
         elif word.value is None:
             # Which variable this sets is not known: a list of allowed commands may depend on it.
             search.set('', None, situation, word.raw, word.span)
@@ -672,7 +756,8 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
     """Judge what a shell runs: the code of `-c`, a script, or what it reads."""
     situation = situation._replace(functions=False)
     grammar: Shell = 'sh' if name in _POSIX_SHELLS else 'bash'
-    command = reads = syntax_only = False
+    command = reads = syntax_only = prompts = False
+    switched: list[str] = []
     index = 0
     while index < len(words):
         word = words[index]
@@ -728,6 +813,10 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
                 reads = True
             elif letter == 'n':
                 syntax_only = text[0] == '-'
+            elif letter == 'i':
+                prompts = True
+            elif letter in 'Hk' and text[0] == '-':
+                switched.append(letter)
             elif letter in 'oO':
                 if index < len(words) and not words[index].one_field:
                     _blind(
@@ -739,10 +828,12 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
                         span,
                     )
                     return
+                switched += (word.literal for word in words[index : index + 1] if text[0] == '-')
                 index += 1
     operands = words[index:]
     if syntax_only:
         return
+    _switch(search, switched, name, words, situation, span)
     if command:
         if not operands:
             return
@@ -762,13 +853,17 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
         extglob = any('extglob' in word.literal for word in words[:index])
         search.code(code, situation, by=name, shell=grammar, extglob=extglob)
     elif reads or not operands:
+        read = situation.stdin
+        if prompts and isinstance(read, Word) and _EXPANDS_HISTORY.search(read.code):
+            _switch(search, ['history'], name, words, situation, span)
         search.shell_input(situation, by=name, span=span, shell=grammar)
     else:
         _script(search, name, operands[0], situation, span, grammar)
         script = operands[0]
         if operands[1:] and script.value is None and not (script.prefix() or script.last_part):
             # `bash "$x" code`: should the value be `-c`, the next word is code.
-            search.code(operands[1], situation._replace(weak=True), by=name, shell=grammar)
+            weak = situation._replace(weak=not search.gives_dash(script))
+            search.code(operands[1], weak, by=name, shell=grammar)
 
 
 def _fish(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -1855,6 +1950,9 @@ PROGRAMS: dict[str, Runs] = {
     'read': _read,
     'unset': _unset,
     'set': _set,
+    'shopt': _shopt,
+    'fc': _fc,
+    'jobs': _jobs,
     'printf': _printf,
     'wait': _wait,
     'getopts': _getopts,

@@ -1,0 +1,113 @@
+"""Builtins of the shell that run commands or evaluate text, in the ways that are easily missed."""
+
+import subprocess
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anyshell.policy import DEFAULT_DENIED_COMMANDS, Decision, Policy
+from anyshell.policy.words import ansi_c
+
+DENIED = Policy.from_lists(denied_commands=DEFAULT_DENIED_COMMANDS, allow_interactive=True)
+LISTED = Policy.from_lists(allowed_commands=('ls', 'git', 'cat', 'less', 'set', 'unset', 'trap', 'bash', 'env', 'wc'), ask_commands=('make',), denied_operators=('>',))  # fmt: skip
+
+RUNS_RM = (
+    # $'…' as bash reads it
+    "$'\\x{72}m' x", "$'\\x{72m' x", "$'\\x{172}m' x", "$'\\x{0072}\\x{6d}' x", "$'/bin/r\\x{6d}' x", "r$'\\x{}'m x", "$'rm\\x{00}zz' x", "$'rm\\x{100}zz' x", "eval $'\\x{72}m x'", "bash -c $': \\c\\\\x27; rm x; : \\c\\\\x27'", "trap $': \\c\\\\x22; rm x; : \\c\\\\x22' EXIT", "test -v $'a[\\x{24}(rm x)]'",
+    # jobs -x
+    'jobs -x rm x', 'true & jobs -x rm %1', 'jobs -x -- rm x', 'command jobs -x rm x', 'builtin jobs -x rm x', 'jobs -x env rm x', 'jobs -x "$cmd"', 'jobs $o rm x', 'jobs -x sh -c "rm x"',
+    # The history
+    "history -s 'rm x'; fc -s", 'fc -s x=rm', 'fc -e rm', 'fc', 'fc -ls', 'fc $x', 'set -o history -o histexpand\nhistory -s rm\n!rm', 'set -o history -H\necho x\n^echo^rm', 'set -eH; history -s rm', "bash -Hc 'set -o history\nhistory -s rm x\n!!'", 'shopt -so history; history -s x', 'shopt -s -o histexpand',
+    "bash -H -o history <<'E'\necho x\n^echo^rm\nE", "bash -i <<'E'\necho rm\n!echo:s/echo//\nE", "bash -i <<'E'\necho rm\n^echo^^\nE", "bash -o histexpand -c 'ls'",
+    # Subscripts behind an expansion
+    "x=a; test -v \"$x\"'[$(rm x)]'", 'x=a; test -v "$x[\\$(rm x)]"', 'x=a; test -v $x\\[\\$\\(rm\\ x\\)\\]', "op=v; test -$op 'a[$(rm x)]'", '[ -v "$1[\\$(rm x)]" ]', "[ \"$x\" 'a[$(rm x)]' ]", "test a = b -a -v 'a[$(rm x)]'", "test ! -v 'a[$(rm x)]'", "o=v; printf -$o 'a[$(rm x)]' z", "printf $o 'a[$(rm x)]' z", "[ 'a[$(rm x)]' = $x ]",
+    # PS4 is read as a prompt
+    "PS4='\\044(rm x) '; set -x; :", "PS4='\\140rm x\\140 '; set -x; :", "PS4=$'\\\\044(rm x)'; set -x; :", "set -x; PS4='+${x:=\\140rm x\\140}'; :", "x='\\44(rm x)'; PS4=$x; set -x; :", "PS4='$\\050rm x)'; set -x; :",
+)  # fmt: skip
+
+RUNS_NONE = (
+    "$'r\\x6dx' y", "echo $'\\x{72}m' x", "$'\\x' rm", 'jobs', 'jobs -l', 'jobs -p rm', 'jobs "$x"', 'fc -l', 'fc -ln 1 5', 'history -s rm', 'set +H; ls', 'set -euo pipefail; ls', 'set -o', 'set -o "$x"', 'set -e -o pipefail -x; ls', 'set +o history', 'shopt -s extglob', 'shopt -s nullglob globstar', 'shopt -uo history', 'bash +H -c ls',
+    "bash -i <<'E'\n! ls\n[ a != b ]\nE", "bash <<'E'\necho !!\nE", "test \"$x\" = 'a[$(rm x)]'", "[ 'a[$(rm x)]' != \"$x\" ]", 'test -v x', '[ -v "$x" ]', '[ "$x" -eq 1 ]', 'printf "$f" "[$(ls)]"', "printf \"$f\" '[$(rm x)]'", "PS4='\\033[1m+ \\033[0m'; set -x; ls",
+)  # fmt: skip
+
+# What is not listed runs, or a variable decides what does.
+RUNS_MORE = (
+    "GIT_EDITOR='PATH=./evil ls' git commit", "PAGER='LD_PRELOAD=./x.so cat' git log", "EDITOR='env PATH=. ls' git commit", "EDITOR='EDITOR=nl git commit' git commit", "EDITOR='bash -c \"PATH=. ls\"' git commit", 'PAGER=less git log', "PAGER='less -R' git log", "GIT_EDITOR='ls > f; true' git commit", 'EDITOR=make git commit', "f='; nl'; PAGER=\"cat $f\" git log",
+    "PAGER='ls |' git log", 'PAGER="$x" git log', 'set -k; ls PATH=./evil', "bash -kc 'ls PATH=.'", 'set -o keyword; ls PATH=.',
+    # A function that is gone when it is called again
+    'f() { ls; }; for i in 1 2; do f; unset -f f; done', 'g() { ls; }; h() { g; }; trap h EXIT; unset -f g', 'f() { ls; }; trap f EXIT; unset f', 'f() { ls; }; f; unset $x; f', 'g() { ls; }; for i in 1 2; do eval g; unset -f g; done',
+    # One that is not there yet
+    'f() { g; }; f; g() { ls; }', 'f() { g; }; f | cat; g() { ls; }', 'f() { g; }; trap f EXIT; g() { ls; }', 'f() { h; }; h() { g; }; set -e; f; g() { ls; }; f', 'f() { g; }; ls $(f); g() { ls; }', 'command_not_found_handle() { g; }; ls; g() { ls; }', 'f() { g() { ls; }; h; }; h() { g; }; f', 'f() { g; }; f & g() { ls; }',
+    # Text that the line itself puts in code
+    "x='; nl y'; bash -c \"ls $x\"", "x='; nl y'; eval \"ls $x\"", "x='$(nl y)'; eval \"ls $x\"", "x='; nl y'; trap \"ls $x\" EXIT", "f() { eval \"ls $1\"; }; f '; nl y'", "o=-c; bash \"$o\" 'nl y'",
+)  # fmt: skip
+
+RUNS_LISTED = (
+    "PAGER='cat -n' git log", "EDITOR='ls -l' git commit", 'PAGER=cat git log', 'PAGER= git log', "GIT_PAGER='cat | wc' git log", 'f() { ls; }; unset x; f', 'f() { ls; }; unset -v f; f', 'f() { ls; }; unset "a[1]"; f', 'f() { ls; }; g() { ls; }; unset -f g; f', 'set +k; ls',
+    # Functions that are defined behind those that call them
+    'set -e\nf() { g; }\ng() { ls; }\nf', 'f() { g; }; g() { ls; }; [[ -d x ]] && f', 'f() { g; }; g() { ls; }; f | cat', 'f() { g; }; g() { ls; }; f & ls', 'cd x || exit\nf() { g; }\ng() { ls; }\nf', 'A=1; f() { [[ $1 ]] || g 1; }; g() { f; }; f && ls', 'x() { ls; }; x; f() { g; }; g() { x; }; f', 'f() { g; }; g() { ls; }', 'set -e; f() { eval g; }; g() { ls; }; trap f EXIT',
+    'f() { for i in 1 2; do g | cat; done; }; f2() { f; }; git log; g() { ls; }; f2', "x='a;b'; bash -c \"ls '$x'\"", "o=-c; bash \"$o\" 'ls'", 'bash "$x" f',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize('line', RUNS_RM)
+def test_a_denied_program_is_found_behind_a_builtin(line: str) -> None:
+    assert DENIED.check(line).decision is Decision.DENY
+
+
+@pytest.mark.parametrize('line', RUNS_NONE)
+def test_builtins_that_run_nothing_else_are_allowed(line: str) -> None:
+    verdict = DENIED.check(line)
+
+    assert verdict.decision is Decision.ALLOW, verdict.reason
+
+
+@pytest.mark.parametrize('line', RUNS_MORE)
+def test_a_list_of_allowed_commands_is_not_left_in_a_roundabout_way(line: str) -> None:
+    assert LISTED.check(line).decision is not Decision.ALLOW
+
+
+@pytest.mark.parametrize('line', RUNS_LISTED)
+def test_what_only_calls_listed_commands_is_allowed(line: str) -> None:
+    verdict = LISTED.check(line)
+
+    assert verdict.decision is Decision.ALLOW, verdict.reason
+
+
+def test_variables_with_very_many_values_are_not_put_into_code() -> None:
+    padding = ' '.join(f'";ls {"x" * 200}{n}"' for n in range(600))
+    line = f'for w in {padding} ";rm y"; do sh -c "echo $w $w $w $w"; done'
+
+    verdict = DENIED.check(line)
+
+    assert (verdict.decision, verdict.rule) == (Decision.DENY, 'unresolved')
+    assert 'too' in verdict.reason
+
+
+def test_a_value_that_is_put_together_again_and_again_is_soon_looked_at() -> None:
+    line = 'x=";ls"; ' + 'x="$x$x"; ' * 2_000 + 'sh -c "ls $x"'
+    began = time.process_time()
+
+    DENIED.check(line)
+
+    assert time.process_time() - began < 5
+
+
+_TEXT = st.text(alphabet='\\\\\\xx{}cuU0147aFe\u00e9?"nz@_M`$( \n', max_size=9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(_TEXT.filter(lambda text: (len(text) - len(text.rstrip('\\'))) % 2 == 0), max_size=40)
+)
+def test_quoted_escapes_mean_what_they_mean_to_bash(texts: list[str]) -> None:
+    code = '\n'.join(f"printf '%s\\0' $'{text}'" for text in texts)
+
+    found = subprocess.run(
+        ['bash', '--norc', '-c', code], capture_output=True, env={'LC_ALL': 'C.UTF-8'}, check=True, timeout=30
+    )  # fmt: skip
+
+    said = found.stdout.decode('utf-8', 'replace').split('\0')[:-1]
+    assert [ansi_c(text) for text in texts] == said
