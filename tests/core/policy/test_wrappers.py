@@ -1,6 +1,7 @@
 """What runs what: a row for each program and each form of its options. `rm` is denied, `ls` is not."""
 
 import re
+import time
 
 import pytest
 
@@ -98,11 +99,22 @@ RUNS = (
     'pixi run @', 'devbox run @', 'nix develop -c @', 'nix shell p --command @', "nix develop --command bash -c '@ && ls'", "nix shell n#a n#b -c sh -c '@'", 'nix develop .#x -c env @', 'nix develop -c timeout 5 @', 'nix develop -c xargs @', 'nix develop -c find . -exec @ {} +', 'nix shell n#a --command nohup @',
     "nix --extra-experimental-features 'nix-command flakes' develop -c @", 'nix --option sandbox false -L shell n#a -c @', 'nix env shell n#a -c @', "npm exec -c '@'", "npm exec --call '@'", "npm x --call='@'", "npx --call='@'", "npx --call '@'", "npx -c'@'", 'poetry run @', 'pipenv run @', 'npx @', 'npx --yes -p y @', "npx -c '@'", 'npm exec @', 'npm exec -- @', 'pnpm dlx @', 'bundle exec @', 'conda run -n b @',
     'mise exec -- @', "nix-shell -p y --run '@'", 'dotenv -f y run -- @',
+    # ... with options, that may have a value or none
+    *(f'uv run {option} @' for option in (
+        '--cache-dir /c', '--color never', '--index-url U', '--default-index U', '--find-links D', '--no-extra a', '--no-group a', '-C a=b', '--config-setting a=b', '--exclude-newer 2024-01-01', '--config-file f', '--link-mode copy', '--resolution lowest',
+        '--no-build-package a', '--python-preference system', '-p3.12', '-p 3.12', '-qp 3.12', '-p"$v"', '--with="$x"', '-nqU', '--frozen --all-extras', '--new', '--new a', '--new=a', '--new a --frozen --newer b', '-Z', '-Z a', '-qZ a', '--"$x" a', '--new a --', '-',
+    )),
+    'uv --color never run @', 'uv --cache-dir /c run @', 'uv --new a run @', 'uv --new run @', 'uv tool --new a run @', 'uv --quiet tool run --from x @', 'uvx --new a @', 'uvx -c f @', 'npx --loglevel error @', 'npx --prefix d @', 'npx --cache /c -y @', 'npx --new a @', 'pdm run -s @', 'pdm run -sk a @', 'pdm run --venv test @',
+    'pnpm --reporter silent exec @', 'pnpm --workspace-concurrency 1 exec @', "pnpm exec -c '@'", 'pnpm -r --parallel exec @', 'npm --loglevel error exec @', 'npm exec -w a -ws -- @', 'mamba run -a stdin -n x @', 'micromamba run -r /root -n x @', 'opam exec --switch x -- @', 'bunx -p a @', 'bunx --bun @', "bun exec '@'", 'pnpx @', 'pnpx --package a @',
+    'yarn workspace a exec @', 'yarn workspaces foreach -A exec @', 'yarn workspaces foreach -Apt --include a exec @', 'yarn --cwd d workspace a dlx -p b @', 'hatch env run -- @', 'hatch env run -e x @', 'hatch run x:@', "hatch run 'x:@'", 'hatch run +py=3.12 x.y-z:@', 'hatch -e x run @', "pixi run 'ls && @'", 'pixi run -e a --frozen @', 'devbox run -q "@"',
+    'cargo watch -- @', "cargo watch -x test -s '@'", "cargo watch --shell='ls' -s'@'", 'cargo +nightly -q watch -w src -- @', 'cargo --color never watch -- @', "cargo-watch -s ls -s '@'", 'cargo-watch -c -- @', "cargo-watch --shell '@'", 'pipx run @', 'pipx run --spec a @', 'mpirun --mca btl tcp -np 2 @', 'mpiexec -env A b -n 2 @', 'mpirun --oversubscribe --new a @',
+    'srun --pty -N1 -n 2 @', 'npx --a npx --b npx --c @', "nix-shell --arg a b --run ls --command '@'", 'f() { uv run bash; }; f <<< "ls y"; f <<< "@"', 'uv run --new bash -c "@"',
 )  # fmt: skip
 
 # Refused, whatever the rest of the line: the command is not known before it runs.
 UNRESOLVED = (
     'alias z=bash; z; ls | z', 'f() { bash; }; f; ls | f',
+    'uv run ' + '--new a ' * 17 + 'ls',
     'lxc exec -- $c ls', 'ls | bash /dev/st*', 'trap $x', 'hash -Z ls', 'complete -Z ls', 'mapfile -Z a', 'printf "$f" \'a[$(ls)]\'', 'bash -o $x ls', 'bash -c ls$x', 'fish --no-such ls', 'xargs source', 'parallel --no-such ls', 'su --no-such ls', 'su bob $x', 'script --no-such f', 'tmux attach \\; "$x"', 'tmux neww -Z ls', 'screen -Z ls', 'start-stop-daemon --no-such -x ls', 'rr -x record ls',
     'coresched -Z ls', 'entr -Z ls', 'hyperfine --no-such ls', 'lxc exec c$x ls', 'timeout -- $x ls', 'timeout "-n$x" 5 ls', 'f() { ls; }; if ls; then f() { bash; }; fi; ls | f',
     # What is only an option's beginning may be any option
@@ -126,7 +138,9 @@ HARMLESS = (
     "sg run --pattern 'Some($A)' --rewrite 'None' --json", "sg -p 'console.log($A)' -l js src", "sg run -p 'foo($X)' -r 'bar($X)' -U", "sg --pattern 'if ($C) { $B }' --lang ts", "sg -l bash -p 'rm $A'", 'sg -c rm scan', 'sg scan', 'sg scan -r rm.yml src', 'sg test --update-all', 'sg new rule', 'ls | sg scan --stdin',
     'sem -j4', 'parallel --number-of-cpus', 'parallel --citation', 'parallel --wait', "parallel --shellquote rm ::: 'a b'", 'parallel -i rm echo rm ::: a', "parallel -S 1/h,rm@h,: -M ls ::: a", 'parallel --limit "load 3" ls ::: a',
     'nix run .#cli -- init', 'nix run github:a/b -- format .', 'nix run', 'nix run nixpkgs#jq rm', 'nix --option a b run .#x -- rm y', 'nix develop -c', 'nix profile install rm', 'nix flake show develop', 'nix -L',
-    'bwrap --ro-bind / /', 'perf mem report', 'git submodule foreach', 'git submodule foreach "$x"', 'git bisect run', 'ip netns exec x', 'fd -x', 'entr', 'schedtool -n 5', 'cset proc -e set', 'nsjail -Mo --', 'uv run --', 'npx -c', 'echo {1..9999}', 'echo {1..99}{1..99}', 'script out $x',
+    'bwrap --ro-bind / /', 'perf mem report', 'git submodule foreach', 'git submodule foreach "$x"', 'git bisect run', 'ip netns exec x', 'fd -x', 'entr', 'schedtool -n 5', 'cset proc -e set', 'nsjail -Mo --', 'uv run --', 'npx -c', 'uv run -m black rm', 'uv run --module rm x', 'uv run -s rm', 'uv run --new', 'uv run --new --', 'uv run --frozen ruff format .', 'uv run --frozen --all-extras -q ruff format', 'uv run -p3.12 --isolated ruff format', 'uvx --isolated ruff format', 'poetry run -q ruff format', 'poetry --no-interaction -vv run ruff format',
+    'npx --no-install biome format .', 'npx -y prettier format', 'npx --yes --silent --package=x biome format', 'npm exec --no -- biome format', 'bunx --bun biome format', 'bun --bun x biome format', 'pnpm -r exec biome format', 'pnpm -w --silent dlx biome format', 'yarn --silent exec biome format', 'yarn workspaces foreach -Apv exec biome format', 'conda run --no-capture-output -n x ruff format',
+    'pdm run -s ruff format', 'hatch -v run fmt:ruff format', 'hatch run fmt:format-check', 'pipenv -q run ruff format', 'yarn workspaces list rm', 'yarn workspace rm add x', 'cargo watch -x rm', 'cargo run -- rm', 'cargo test rm', 'cargo +nightly fmt -- rm', 'cargo', 'cargo-watch -w rm', 'pipx install rm', 'pixi run --frozen ruff format', 'npm --prefix d run rm', 'npm --new rm exec', 'uv --new pip install rm', 'nix-shell --run ls', 'ls | nix-shell --run cat', 'echo {1..9999}', 'echo {1..99}{1..99}', 'script out $x',
     'rustup -q toolchain install rm', 'rustup -v update', 'rustup -V', 'direnv -v', 'heaptrack -p 1234', 'tmux display -p rm', 'screen -L -Logfile rm -dmS n make',
     'nc -zv rm 80', 'ncat -l 80', 'netcat rm 1', 'sops -d rm', 'sops exec-env rm', 'xcrun --show-sdk-path',
     'busybox --version', 'xargs -h', 'uv tool install rm', 'nvm', 'nvm use', 'nvm install rm', 'doas -n',
@@ -403,3 +417,11 @@ def test_a_plus_alone_denies_nothing(line: str) -> None:
 )
 def test_a_program_that_starts_no_shell_reads_what_it_is_given(line: str) -> None:
     assert POLICY.check(line).decision is Decision.ALLOW
+
+
+def test_options_that_are_not_known_are_read_in_bounded_time() -> None:
+    line = 'npx --a npx ' * 2_000 + 'rm x'
+
+    begin = time.process_time()
+    assert POLICY.check(line).decision is Decision.DENY
+    assert time.process_time() - begin < 5

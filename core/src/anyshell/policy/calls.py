@@ -210,6 +210,9 @@ class Search:
         self._values: Values | None = None
         # The commands in folders from variables, with the program that runs them.
         self._in_folders: dict[tuple[int, tuple[str, ...]], Word] = {}
+        # The first words of what project runners run, and what that reads: a line may be read in many ways, but each
+        # of them is judged once.
+        self.run_by_runners: set[tuple[Word, Input]] = set()
 
     @cached_property
     def _in_devices(self) -> bool:
@@ -783,7 +786,7 @@ class Search:
             self.unresolve(
                 'code',
                 'It is a command in a command, nested too deeply. Write the inner command on its own.',
-                situation,
+                situation._replace(weak=False),  # nothing looks at what it runs
                 text,
                 span,
             )

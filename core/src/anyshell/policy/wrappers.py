@@ -1820,65 +1820,186 @@ def _glued(option: str) -> str:
     return option + '=' if option.startswith('--') else option
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of the options of a project runner."""
+
+    flags: frozenset[str]
+    valued: frozenset[str]
+    pairs: frozenset[str]
+
+    def takes(self, option: Word) -> int | None:
+        """How many of the next words are the values of an option; `None` when it is not known."""
+        text = option.value or option.prefix()
+        if '=' in text or text == '-' or text.startswith('+'):
+            return 0
+        if option.value is None:
+            return 0 if text[:2] in self.valued else None
+        if text in self.pairs:
+            return 2
+        if text in self.valued:
+            return 1
+        if text in self.flags:
+            return 0
+        letters = '' if text.startswith('--') else text[1:]
+        for place, letter in enumerate(letters, 1):
+            if f'-{letter}' in self.valued:
+                return int(place == len(letters))
+            if f'-{letter}' not in self.flags:
+                return None
+        return 0 if letters else None
+
+
+_MAX_DOUBTS = 16
+
+
 def runner(
     *subcommands: str,
     valued: str = '',
+    flags: str = '',
+    pairs: str = '',
+    nothing: str = '',
+    through: str = '',
+    within: str = '',
     code: Sequence[str] = (),
     operand: str = 'command',
     shells: Sequence[str] = (),
+    named: bool = False,
 ) -> Runs:
     """A project runner such as `uv run`.
 
+    The word behind an option that is not known may be its value or the command: it is judged as both.
+
     Args:
-        subcommands: Those that run something, one may be two words; none when the program itself does.
+        subcommands: Those that run something; none when the program itself does.
         valued: Its options with a value.
+        flags: Its options without one.
+        pairs: Its options with two values.
+        nothing: Options with which it runs no program.
+        through: Words that may stand in front of the sub-command.
+        within: Those that take a name.
         code: Its options whose value is shell code.
         operand: What its first operand is: 'command', 'other' for nothing that runs, 'tool' when the command follows `--`.
         shells: The sub-commands that start a shell when they are given no command; '' for the program itself.
+        named: Whether `NAME:` may stand in front of the command, in one word with it.
     """
-    takes = frozenset(valued.split())
+    known = _Known(frozenset(flags.split()), frozenset(valued.split()), frozenset(pairs.split()))
+    ends = frozenset(nothing.split())
+    passed, containers = frozenset(through.split()), frozenset(within.split())
+    verbs = {*subcommands, *passed, *containers}
 
     def runs(
         search: Search, name: str, words: list[Word], situation: Situation, span: Span
     ) -> None:  # the interface of the table
-        situation = situation._replace(functions=False, weak=True)
-        started = not subcommands
-        verb = ''
-        index = 0
-        while index < len(words):
-            text = words[index].value or words[index].prefix()
-            index += 1
-            if text == '--':
-                if words[index:]:
-                    search.run(words[index:], situation, span)
+        outer = situation._replace(functions=False)
+        situation = outer._replace(weak=True)
+
+        def command(left: list[Word]) -> None:
+            first = left[0]
+            if (first, situation.stdin) in search.run_by_runners:
                 return
-            if text in code:
+            search.run_by_runners.add((first, situation.stdin))
+            place = _NAMED.match(first.prefix()) if named else None
+            if place:
+                first = first.without(place.end())
+            if re.search(r'\s', first.literal):
+                # No program is called so, and some runners hand it to a shell.
+                search.code(first, situation, by=name)
+            else:
+                search.run([first, *left[1:]], situation, span)
+
+        started, coded = not subcommands, False
+        verb = ''
+        index = doubts = 0
+        while index < len(words):
+            word = words[index]
+            text = word.value or word.prefix()
+            index += 1
+            if word.value == '--':
                 if words[index:]:
-                    search.code(words[index], situation, by=name)
+                    command(words[index:])
                 return
             glued = next((key for key in code if text.startswith(_glued(key))), '')
-            if glued:
-                search.code(words[index - 1].without(len(_glued(glued))), situation, by=name)
+            if word.value in code or glued:
+                for value in (
+                    [word.without(len(_glued(glued)))]
+                    if word.value not in code
+                    else words[index : index + 1]
+                ):
+                    search.code(value, situation, by=name)
+                if operand == 'command':
+                    return
+                coded = True
+                index += word.value in code
+            elif started and text in ends:
                 return
-            if text.startswith('-'):
-                index += text in takes
+            elif text.startswith(('-', '+')):
+                takes = known.takes(word)
+                if takes is None and words[index:] and not words[index].prefix().startswith('-'):
+                    if started and operand == 'command':
+                        doubts += 1
+                        if doubts > _MAX_DOUBTS:
+                            reason = f'The policy does not know so many options of {name!r}. Write the command without them.'
+                            _blind(search, name, reason, words, outer, span)
+                            return
+                        command(words[index:])
+                    index += started or words[index].value not in verbs
+                index += takes or 0
             elif not started:
-                verb = text
-                if text not in subcommands:
-                    following = words[index].value if words[index:] else None
-                    if f'{text} {following}' not in subcommands:
-                        break
-                    index += 1
-                started = True
+                index += text in containers
+                if text not in verbs:
+                    verb = text
+                    break
+                if text in subcommands:
+                    verb, started = text, True
             elif operand == 'command':
-                search.run(words[index - 1 :], situation, span)
+                command(words[index - 1 :])
                 return
-        if verb in shells:
+        if verb in shells and not coded:
             # That such a shell reads what nobody knows counts too.
             situation = situation._replace(weak=situation.stdin != 'unknown')
             search.run([static('sh', span)], situation, span)
 
     return runs
+
+
+_NAMED = re.compile(r'[\w.+-]+:')
+
+
+def _uv(*subcommands: str, through: str = '') -> Runs:
+    return runner(
+        *subcommands,
+        through=through,
+        nothing='-m --module -s --script --gui-script',
+        valued='-w --with --with-editable --with-requirements -p --python --from --project --directory --env-file --extra --no-extra --group --no-group --only-group --package --no-editable-package -c --constraints -b --build-constraints --overrides --python-platform --torch-backend --index --default-index -i --index-url --extra-index-url -f --find-links --index-strategy --keyring-provider -P --upgrade-package --upgrade-group --resolution --prerelease --prerelease-package --fork-strategy --exclude-newer --exclude-newer-package --no-sources-package --reinstall-package --link-mode -C --config-setting --config-settings --config-settings-package --no-build-isolation-package --no-build-package --no-binary-package --cache-dir --refresh-package --python-preference --python-fetch --color --allow-insecure-host --config-file --preview-features',
+        flags='--all-extras --dev --no-dev --only-dev --no-default-groups --all-groups --no-editable --exact --inexact --no-env-file --isolated --active --no-active --no-sync --locked --frozen --all-packages --no-project --no-index -U --upgrade --no-upgrade --no-sources --reinstall --no-reinstall --compile-bytecode --no-compile-bytecode --no-build-isolation --build-isolation --no-build --build --no-binary --binary --require-build-hashes --no-require-build-hashes -n --no-cache --refresh --no-refresh --managed-python --no-managed-python --no-python-downloads -q --quiet -v --verbose --system-certs --native-tls --no-native-tls --offline --no-offline --no-progress --no-config --preview --no-preview --lfs --pre --show-resolution',
+    )
+
+
+def _npm(*subcommands: str, valued: str = '') -> Runs:
+    return runner(
+        *subcommands,
+        valued=f'{valued} -w --workspace --package --prefix -C --registry --cache --loglevel --userconfig --globalconfig --script-shell --node-options --tag --omit --include --install-strategy --before --min-release-age --allow-scripts --fetch-timeout --fetch-retries --logs-dir --cafile --ca --https-proxy --noproxy --otp --umask --user-agent --location -L',
+        flags='-y --yes --no --no-yes --no-install -q --quiet -s --silent -d -dd -ddd --verbose -f --force -g --global -ws --workspaces --no-workspaces -iwr --include-workspace-root --offline --prefer-offline --prefer-online --json --if-present --ignore-scripts --ignore-existing --foreground-scripts --legacy-peer-deps --strict-peer-deps --no-audit --no-fund --no-color --no-progress --no-save --no-package-lock --no-update-notifier --no-bin-links --no-strict-ssl --audit --fund --progress --timing',
+        code=('-c', '--call'),
+    )
+
+
+def _pnpm(*subcommands: str) -> Runs:
+    return runner(
+        *subcommands,
+        valued='-C --dir -F --filter --filter-prod --test-pattern --changed-files-ignore-pattern --package --reporter --loglevel --workspace-concurrency --resume-from --registry --store-dir --cpu --os --libc',
+        flags='-r --recursive -w --workspace-root --include-workspace-root -s --silent --parallel --stream --aggregate-output --use-stderr --color --no-color --no-bail --sort --no-sort --reverse --no-reporter-hide-prefix --reporter-hide-prefix --report-summary --fail-if-no-match --if-present --offline --prefer-offline --ignore-scripts --ignore-workspace -y --yes',
+        code=('-c', '--shell-mode'),
+    )
+
+
+def _bun(*subcommands: str) -> Runs:
+    return runner(
+        *subcommands,
+        valued='-p --package --cwd --env-file -r --preload -F --filter --shell',
+        flags='-b --bun --silent --verbose --no-install --no-env-file -i --smol -y --yes',
+    )
 
 
 def _versioned(
@@ -2197,47 +2318,110 @@ PROGRAMS: dict[str, Runs] = {
     **dict.fromkeys(('elvish', 'xonsh'), code_options('-c')),
     'pwsh': code_options('-c', '-C', '-command', '-Command'),
     'nodemon': code_options('-x', '--exec'),
-    'cargo-watch': code_options('-s', '--shell'),
     'concurrently': every_operand('n: k g r p: s: i l: c: h', 'names= kill-others kill-others-on-fail group raw prefix= success= handle-input prefix-length= prefix-colors= no-color max-processes= timings restart-tries= restart-after='),
     'xvfb-run': rest('a e: f: h l n: p: s: w:', 'auto-servernum auto-display error-file= auth-file= listen-tcp server-num= xauth-protocol= server-args= wait='),
-    # Project runners.
-    'uv': runner('run', 'tool run', valued='--with --python -p --project --directory --extra --group --env-file --package --index --with-requirements --with-editable --only-group --no-group'),
-    'uvx': runner(valued='--with --python -p --from --index'),
-    'poetry': runner('run', valued='-C --directory -P --project', shells=('shell',)),
-    'pipenv': runner('run', valued='--python --pypi-mirror', shells=('shell',)),
-    'pdm': runner('run', valued='-p --project -s --site-packages'),
-    'hatch': runner('run', valued='-e --env -p --project', shells=('shell',)),
-    'rye': runner('run', valued='--pyproject'),
-    'npx': runner(valued='-p --package -w --workspace --registry', code=('-c', '--call')),
-    'bunx': runner(),
-    'bun': runner('x', 'exec'),
+    # Project runners. Their flags count most: the word behind an option that is neither here nor there is judged twice.
+    'uv': _uv('run', through='tool'),
+    'uvx': _uv(),
+    'poetry': runner('run', valued='-C --directory -P --project', flags='-q --quiet -v --verbose -n --no-interaction --ansi --no-ansi --no-plugins --no-cache', shells=('shell',)),
+    'pipenv': runner('run', valued='--python --pypi-mirror', flags='--bare --system --site-packages --no-site-packages --clear -q --quiet -v --verbose', shells=('shell',)),
+    'pipx': runner('run', valued='--spec --python --pip-args --index-url -i --with --fetch-missing-python', flags='--no-cache --path --pypackages --system-site-packages -q --quiet -v --verbose'),
+    'pdm': runner(
+        'run',
+        valued='-p --project -k --skip --venv --env --env-file --working-dir -c --config',
+        flags='-g --global -s --site-packages -j --json --recreate -q --quiet -v --verbose --no-cache -I --ignore-python -n --non-interactive',
+    ),
+    'hatch': runner(
+        'run',
+        valued='-e --env -p --project --data-dir --cache-dir --config -i --include -x --exclude -f --filter',
+        flags='-q --quiet -v --verbose --color --no-color --interactive --no-interactive --force-continue --ignore-compat',
+        through='env',
+        shells=('shell',),
+        named=True,
+    ),
+    'rye': runner('run', valued='--pyproject', flags='-q --quiet -v --verbose'),
+    'npx': _npm(valued='-p'),
+    'npm': _npm('exec', 'x'),
+    'pnpm': _pnpm('exec', 'dlx'),
+    'pnpx': _pnpm(),
+    'bunx': _bun(),
+    'bun': _bun('x', 'exec'),
+    'yarn': runner(
+        'exec',
+        'dlx',
+        valued='--cwd --package --include --exclude --from -j --jobs',
+        flags='-s --silent -q --quiet --json --offline -A --all -R --recursive -W --worktree -v --verbose --parallel -i --interlaced -t --topological --topological-dev --public --no-private',
+        through='workspaces foreach',
+        within='workspace',
+    ),
     'corepack': rest(),
     'systemd-cat': rest('t: p: h', 'identifier= priority= stderr-priority= level-prefix= namespace='),
     **dict.fromkeys(('nvm', 'nave', 'n'), _versioned),
-    'npm': runner('exec', 'x', valued='-w --workspace --package --prefix -C --registry', code=('-c', '--call')),
-    'pnpm': runner('exec', 'dlx', valued='-C --dir --filter -F --package'),
     **dict.fromkeys(('pyenv', 'rbenv', 'nodenv', 'jenv', 'goenv', 'plenv', 'phpenv', 'asdf'), runner('exec')),
-    **dict.fromkeys(('opam', 'stack', 'cabal', 'fnm', 'lerna', 'nx'), runner('exec', valued='--using')),
-    **dict.fromkeys(('honcho', 'foreman', 'volta', 'toolbox'), runner('run', valued='-e --env -f --procfile --node --npm --yarn -c --container')),
+    **dict.fromkeys(
+        ('opam', 'stack', 'cabal', 'fnm', 'lerna', 'nx'),
+        runner(
+            'exec',
+            valued='--using --switch --root --color --cli --package --stack-yaml --resolver --snapshot --scope --ignore --concurrency --loglevel --log-level --fnm-dir --project-file',
+            flags='--using-file --set-root --set-switch --inplace-path -y --yes -q --quiet -v --verbose --silent --plain --no-ghc-package-path --parallel --stream --no-bail --no-prefix --no-sort --include-dependencies --include-dependents',
+        ),
+    ),
+    **dict.fromkeys(
+        ('honcho', 'foreman', 'volta', 'toolbox'),
+        runner(
+            'run',
+            valued='-e --env -f --procfile -d --app-root --root --node --npm --pnpm --yarn -c --container --distro -r --release --preserve-fds --log-level',
+            flags='--no-colour --no-prefix --no-pnpm --no-yarn --bundled-npm -q --quiet -v --verbose -y --assumeyes --log-podman',
+        ),
+    ),
+    'cargo': runner('watch', operand='tool', code=('-s', '--shell')),
+    'cargo-watch': runner(operand='tool', code=('-s', '--shell')),
     'tox': runner('exec', valued='-e -c', operand='tool'),
     'dotenvx': runner('run', valued='-f --env-file -e --env', operand='tool'),
-    'env-cmd': runner(valued='-f --file -e --environments -r --rc-file'),
-    'pm2': runner('start', valued='-n --name -i --instances --interpreter -l --log -o --output -e --error --cwd'),
+    'env-cmd': runner(valued='-f --file -e --environments -r --rc-file', flags='--silent --verbose --no-override --fallback -x --expand-envs --recursive --use-shell'),
+    'pm2': runner(
+        'start',
+        valued='-n --name -i --instances --interpreter -l --log -o --output -e --error --cwd --namespace --node-args --max-memory-restart --cron-restart --restart-delay --env',
+        flags='-f --force -s --silent -m --mini-list --watch --no-daemon --no-autorestart --attach --time --merge-logs --wait-ready',
+    ),
     'guix': runner('shell', 'environment', operand='tool', shells=('shell', 'environment')),
     **dict.fromkeys(('aws-vault', 'op', 'doppler', 'teller', 'infisical', 'chamber'), runner('exec', 'run', operand='tool', code=('--command',))),
-    **dict.fromkeys(('pixi', 'devbox'), runner('run', valued='-e --environment --manifest-path -c --config', shells=('shell',))),
+    **dict.fromkeys(
+        ('pixi', 'devbox'),
+        runner(
+            'run',
+            valued='-e --env --environment --manifest-path -m -c --config --env-file --color --concurrent-downloads --concurrent-solves --pinning-strategy --auth-file --pypi-keyring-provider -w --workspace',
+            flags='--frozen --locked --as-is --no-install --clean-env --executable -x --skip-deps --templated --force-activate --no-completions --no-lockfile-update --tls-no-verify --no-progress --pure --all-projects --omit-nix-env -q --quiet -v --verbose',
+            nothing='-l --list',
+            shells=('shell',),
+        ),
+    ),
     'nix': _nix,
-    **dict.fromkeys(('mpirun', 'mpiexec', 'orterun'), runner(valued='-n -np -c -H -host --host -hostfile --hostfile -machinefile -x --map-by --bind-to -N -ppn -wdir --wdir')),
-    'srun': runner(valued='-n --ntasks -N --nodes -c --cpus-per-task -p --partition -t --time -A --account -J --job-name -w --nodelist -o --output -e --error -i --input -D --chdir --mem -G --gpus --gres -q --qos -x'),
+    'nix-shell': runner(valued='-p -A -I', pairs='--arg --argstr --option', code=('--run', '--command'), operand='other', shells=('',)),
+    **dict.fromkeys(
+        ('mpirun', 'mpiexec', 'orterun'),
+        runner(
+            valued='-n -np -c -H -host --host -hosts -hostfile --hostfile -machinefile --machinefile -f -x --map-by -map-by --rank-by --bind-to -bind-to -N -npernode --npernode -ppn -wdir --wdir -path --path --prefix --output-filename --timeout -genvlist -envlist',
+            flags='--oversubscribe --nooversubscribe --nolocal --allow-run-as-root --report-bindings --display-map --display-allocation --tag-output --timestamp-output --use-hwthread-cpus --bynode --byslot -l -prepend-rank -q --quiet -v --verbose -verbose',
+            pairs='--mca -mca --gmca -gmca --prtemca --pmixmca -env -genv',
+        ),
+    ),
+    'srun': runner(
+        valued='-n --ntasks -N --nodes -c --cpus-per-task -p --partition -t --time -A --account -J --job-name -w --nodelist -o --output -e --error -i --input -D --chdir --mem -G --gpus --gres -q --qos -x --exclude -C --constraint -m --distribution -d --dependency --export -W --wait -M --clusters -r --relative -T --threads -B --extra-node-info --mpi --ntasks-per-node --gpus-per-node --gpus-per-task --mem-per-cpu --mem-per-gpu --cpu-freq --comment --reservation --jobid',
+        flags='-l --label -v --verbose -Q --quiet -u --unbuffered -s --oversubscribe -O --overcommit -X --disable-status -Z --no-allocate --overlap --exact --pty -H --hold -E --preserve-env --exclusive --contiguous --multi-prog --spread-job --use-min-nodes --reboot',
+    ),
     'cross-env': rest(settings=True),
-    'yarn': runner('exec', 'dlx', valued='--cwd -p --package'),
-    'bundle': runner('exec', valued='--gemfile'),
-    'conda': runner('run', valued='-n --name -p --prefix --cwd'),
-    'mamba': runner('run', valued='-n --name -p --prefix --cwd'),
-    'micromamba': runner('run', valued='-n --name -p --prefix --cwd'),
+    'bundle': runner('exec', valued='--gemfile', flags='--keep-file-descriptors --no-keep-file-descriptors --no-color --verbose -V'),
+    **dict.fromkeys(
+        ('conda', 'mamba', 'micromamba'),
+        runner(
+            'run',
+            valued='-n --name -p --prefix --cwd -a --attach -r --root-prefix -e --env --label --rc-file --log-level --relocate-prefix',
+            flags='-v --verbose -q --quiet -y --yes --dev --debug --debug-wrapper-scripts --no-capture-output --live-stream -d --detach --clean-env --no-rc --no-env --offline --json',
+        ),
+    ),
     **dict.fromkeys(('mise', 'rtx'), runner('exec', 'x', valued='-C --cd -E --env -j --jobs', code=('-c', '--command'), operand='tool')),
-    'dotenv': runner('run', valued='-f --file -q --quote -e --export'),
-    'nix-shell': runner(valued='-p -A -I --arg --argstr', code=('--run', '--command'), operand='other', shells=('',)),
+    'dotenv': runner('run', valued='-f --file -q --quote -e --export', flags='--override --no-override'),
 }  # fmt: skip
 
 _LOADER = re.compile(r'ld-(?:linux|musl|[\d.]+).*|ld(?:64)?\.so(?:\.\d+)?')
