@@ -35,5 +35,5 @@ if os.environ.get('ANYSHELL_MODEL'):
     asyncio.run(main())
 else:
     with OpenAIServer(SCRIPT) as server:
-        os.environ |= server.environment | {'OPENAI_AGENTS_DISABLE_TRACING': '1'}
+        os.environ |= server.environment
         asyncio.run(main())

@@ -17,7 +17,13 @@ README = Path(__file__).parents[1] / 'README.md'
 def snippets(package: str) -> list[str]:
     """The Python blocks that import this package; for `anyshell` those that import no adapter."""
     blocks = re.findall(r'^```python\n(.*?)^```$', README.read_text(), re.DOTALL | re.MULTILINE)
-    return [block for block in blocks if re.search(rf'^from {package}\b', block, re.MULTILINE)]
+    return [block for block in blocks if package in adapter_or_core(block)]
+
+
+def adapter_or_core(block: str) -> set[str]:
+    """The adapters that a block imports; `anyshell` if it imports none."""
+    imported = set(re.findall(r'^from (\w*anyshell)\b', block, re.MULTILINE))
+    return imported - {'anyshell'} or imported
 
 
 def look_around(request: ModelRequest) -> object:
@@ -33,7 +39,7 @@ def main(package: str) -> None:
     if not found:
         sys.exit(f'README.md has no code that imports {package}')
     with tempfile.TemporaryDirectory() as folder, OpenAIServer(look_around) as server:
-        os.environ |= server.environment | {'OPENAI_AGENTS_DISABLE_TRACING': '1'}
+        os.environ |= server.environment
         Path(folder, 'hello.txt').touch()
         os.chdir(folder)
         for snippet in found:

@@ -174,6 +174,15 @@ def test_tool_results_are_what_the_model_reads_in_responses() -> None:
         assert server.requests[2].prompt == 'And now?'
 
 
+def test_results_of_calls_with_one_id_are_all_there() -> None:
+    again = [call('a'), result('a', 'one'), call('a'), result('a', 'two')]
+    with OpenAIServer(['Done.']) as server:
+        respond(server, again)
+
+        assert server.tool_results() == ('one', 'two')
+        assert server.requests[-1].tool_results == {'a': 'two'}
+
+
 def test_tools_read_the_same_from_both_apis() -> None:
     tool = {'name': 't', 'description': 'd', 'parameters': {'type': 'object', 'properties': {}}}
     with OpenAIServer(lambda _: 'Done.') as server:
@@ -206,9 +215,13 @@ def test_nothing_asked_is_no_result() -> None:
         assert server.tool_results() == ()
 
 
-def test_environment_leads_a_client_here() -> None:
+def test_environment_leads_a_client_here_and_no_traces_to_openai() -> None:
     with OpenAIServer([]) as server:
-        assert server.environment['OPENAI_BASE_URL'] == server.base_url
+        assert server.environment == {
+            'OPENAI_BASE_URL': server.base_url,
+            'OPENAI_API_KEY': 'loopback',
+            'OPENAI_AGENTS_DISABLE_TRACING': '1',
+        }
 
 
 # What a script can be
@@ -245,7 +258,7 @@ def test_a_request_after_the_last_turn_is_refused() -> None:
         chat(server, USER)
         message = refusal(server, '/chat/completions', {'messages': [USER]})
 
-    assert message == 'The script has 1 turns, and all were taken.'
+    assert message == 'The script has 1 turn, and all were taken.'
 
 
 def test_an_assertion_in_the_script_fails_the_test() -> None:
@@ -262,21 +275,108 @@ def test_the_block_s_own_error_is_not_replaced_by_the_script_s() -> None:
     def turn(request: ModelRequest) -> str:
         raise ValueError(request.api)
 
-    with pytest.raises(LookupError), OpenAIServer([turn]) as server:  # noqa: PT012  (as above)
+    with pytest.raises(LookupError) as caught, OpenAIServer([turn]) as server:  # noqa: PT012  (as above)
         post(server, '/responses', {'input': 'x'})
         raise LookupError
+
+    assert caught.value.__notes__ == [
+        'The script of the OpenAIServer failed, ValueError: responses'
+    ]
+
+
+def test_a_failed_test_in_the_script_reaches_the_client_and_the_test() -> None:
+    def turn(request: ModelRequest) -> str:
+        pytest.fail(f'asked for {request.prompt}')
+
+    with pytest.raises(pytest.fail.Exception), OpenAIServer([turn]) as server:  # noqa: PT012  (as above)
+        status, body = post(server, '/responses', {'input': 'x'})
+        assert (status, 'asked for x' in body) == (500, True)
+
+
+CIRCLE: dict[str, object] = {}
+CIRCLE['again'] = CIRCLE
+
+
+@pytest.mark.parametrize(
+    ('turn', 'message'),
+    [
+        (5, 'is 5. A turn is a text, a list of calls such as'),
+        (None, 'is None. A turn is'),
+        (b'Done.', "is b'Done.'. A turn is"),
+        ({'command': 'ls'}, "is {'command': 'ls'}. A turn is"),
+        (LS, "is ('run_command', {'command': 'ls'}), a call outside a list. A turn is"),
+        (
+            ToolCall('ls'),
+            "is ToolCall(name='ls', arguments={}, call_id=None), a call outside a list. A",
+        ),
+        (
+            Failure('500'),
+            "is Failure(status='500', message='The scripted model failed.', retry=False). A turn",
+        ),
+        (Hang(5), 'is Hang(after=5). A turn is'),
+        (ModelTurn(5), 'is ModelTurn(text=5, calls=()). A turn is'),
+        (ModelTurn(calls='ls'), "is ModelTurn(text='', calls='ls'). A turn is"),
+        ([None], ', call 1, is None. A call is a ToolCall, (name, arguments) or'),
+        ([LS, 'ls'], ", call 2, is 'ls'. A call is"),
+        ([('ls', ['a'])], ", call 1, is ('ls', ['a']). A call is"),
+        ([(5, {})], ', call 1, is (5, {}). A call is'),
+        ([('ls', {}, 5)], ", call 1, is ('ls', {}, 5). A call is"),
+        ([('ls', {}, 'a', 'b')], ", call 1, is ('ls', {}, 'a', 'b'). A call is"),
+        (
+            ModelTurn('', [('t', {'a': {1}})]),
+            ", call 1, has the arguments {'a': {1}}, which can't be JSON: Object of type set is not",
+        ),
+        ([('t', CIRCLE)], "{...}}}}}}}, which can't be JSON: Circular reference"),
+    ],
+)
+def test_a_turn_that_cannot_be_is_named_before_any_request_and_to_the_client(
+    turn: Any, message: str
+) -> None:
+    with pytest.raises(TypeError) as early:
+        OpenAIServer(['Done.', turn])
+    with pytest.raises(TypeError) as late, OpenAIServer(lambda _: turn) as server:  # noqa: PT012  (as above)
+        status, body = post(server, '/responses', {'input': 'x'})
+        assert status == 500
+        assert json.loads(body)['error']['message'].startswith('The script failed, TypeError: The')
+
+    assert str(early.value).startswith('Turn 2')
+    assert message in str(early.value)
+    assert str(late.value) == str(early.value).replace('Turn 2', 'The turn that the function made')
+
+
+@pytest.mark.parametrize('script', ['hello', b'hello', None, 5, iter(['Done.']), {'Done.'}])
+def test_a_script_that_cannot_be_is_refused(script: Any) -> None:
+    with pytest.raises(TypeError, match=r'The script is .*\. A script is a list of turns, as in '):
+        OpenAIServer(script)
+
+
+def test_it_says_how_many_turns_nobody_took() -> None:
+    with OpenAIServer(['One.', 'Two.']) as server:
+        before = server.turns_left
+        chat(server, USER)
+
+    assert (before, server.turns_left) == (2, 1)
+    assert OpenAIServer(lambda _: 'Done.').turns_left == 0
 
 
 # Endings
 
 
-def test_a_turn_that_is_no_json_fails_the_test() -> None:
-    with (
-        pytest.raises(TypeError, match='set'),
-        OpenAIServer([[('t', {'a': {1}})]]) as server,
-        pytest.raises(http.client.RemoteDisconnected),
-    ):
-        post(server, '/responses', {'input': 'x'})
+def test_it_serves_one_block() -> None:
+    with OpenAIServer(['Done.']) as server:
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match='serves one `with` block'):
+                server.__enter__()
+        chat(server, USER)
+    with pytest.raises(RuntimeError, match='make another'):
+        server.__enter__()
+
+
+def test_a_request_that_cannot_be_read_is_answered_and_fails_the_test() -> None:
+    with pytest.raises(KeyError, match='tool_call_id'), OpenAIServer(['Done.']) as server:  # noqa: PT012  (as above)
+        body = {'messages': [{'role': 'tool', 'content': 'of no call'}]}
+        status, text = post(server, '/chat/completions', body)
+        assert (status, 'KeyError' in text) == (500, True)
 
 
 def test_a_client_may_go_away_at_any_time() -> None:
@@ -370,8 +470,8 @@ def call(call_id: str) -> dict[str, Any]:
     return {'type': 'function_call', 'call_id': call_id, 'name': 'n', 'arguments': '{}'}
 
 
-def result(call_id: str) -> dict[str, Any]:
-    return {'type': 'function_call_output', 'call_id': call_id, 'output': ''}
+def result(call_id: str, output: str = '') -> dict[str, Any]:
+    return {'type': 'function_call_output', 'call_id': call_id, 'output': output}
 
 
 def tools(*names: str, schema: dict[str, Any] | None = None, **more: object) -> dict[str, Any]:
@@ -386,6 +486,7 @@ def tools(*names: str, schema: dict[str, Any] | None = None, **more: object) -> 
     ('body', 'reason'),
     [
         ('', 'The body is not JSON: Expecting value: line 1 column 1 (char 0).'),
+        ('[]', 'The body is not a JSON object.'),
         ({'input': [call('a')]}, "No tool output found for function calls ['a']."),
         ({'input': [result('a')]}, "No tool call found for function call outputs ['a']."),
         ({'input': 'x', 'previous_response_id': 'r'}, "Previous response with id 'r' not found."),

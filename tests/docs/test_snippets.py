@@ -251,19 +251,6 @@ def test_every_adapter_has_a_tutorial_that_is_run() -> None:
         ]
 
 
-def test_no_program_with_a_scripted_model_sends_traces_to_openai() -> None:
-    programs = [(fence.place, fence.text) for page in PAGES for fence in fences(page)]
-    programs += [(str(path), path.read_text()) for path in (ROOT / 'examples').glob('**/*.py')]
-    scripted = [
-        (place, text)
-        for place, text in programs
-        if re.search(r'^from agents import', text, re.MULTILINE) and 'server.environment' in text
-    ]
-
-    assert len(scripted) > 5
-    assert [place for place, text in scripted if 'OPENAI_AGENTS_DISABLE_TRACING' not in text] == []
-
-
 # -- how each kind is run
 
 
@@ -301,7 +288,6 @@ def run_python(chain: list[Fence], monkeypatch: pytest.MonkeyPatch) -> None:
     with OpenAIServer(script) as server:  # pyright: ignore[reportArgumentType]
         for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setenv('OPENAI_AGENTS_DISABLE_TRACING', '1')
         printed = ''
         for fence in chain:
             if 'output' in fence.verbs:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from anyshell.testing.adapter_contract import AdapterContract, Paused, Said
 from anyshell.testing.fake import FakeSandbox
-from anyshell.testing.openai_server import Exchange, Failure, Hang, OpenAIServer
+from anyshell.testing.openai_script import Failure, Hang
+from anyshell.testing.openai_server import Exchange, OpenAIServer
 from anyshell.testing.openai_wire import ModelRequest, ModelTurn, ToolCall
 
 if TYPE_CHECKING:

@@ -52,7 +52,8 @@ from anyshell.options import ShellOptions
 from anyshell.policy import Policy
 from anyshell.sandbox import LocalSandbox
 from anyshell.session import ShellSession
-from anyshell.testing.openai_server import Answer, Failure, Hang, OpenAIServer, Script
+from anyshell.testing.openai_script import Answer, Failure, Hang, Script
+from anyshell.testing.openai_server import OpenAIServer
 from anyshell.testing.openai_wire import ModelRequest
 
 T = TypeVar('T')

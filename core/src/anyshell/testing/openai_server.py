@@ -23,19 +23,25 @@ import socket
 import socketserver
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
+from anyshell.testing.openai_script import (
+    Answer,
+    Failure,
+    Hang,
+    Script,
+    check_script,
+    read_turn,
+)
 from anyshell.testing.openai_wire import (
-    Calls,
     Json,
     ModelRequest,
     ModelTurn,
     RefusedError,
     ToolCall,
-    as_call,
+    read_body,
     read_request,
     write_answer,
     write_broken_stream,
@@ -43,41 +49,10 @@ from anyshell.testing.openai_wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
 POLL_SECONDS = 0.02
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """An HTTP error in place of a turn.
-
-    Attributes:
-        status: The HTTP status.
-        message: The message in the error's body.
-        retry: Whether the client may try again by itself, which takes another turn from the script.
-    """
-
-    status: int = 500
-    message: str = 'The scripted model failed.'
-    retry: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Hang:
-    """A model that stops answering, until the client goes away or the server closes.
-
-    Attributes:
-        after: A text to stream first; a client that did not ask for a stream gets nothing at all.
-    """
-
-    after: str = ''
-
-
-Answer: TypeAlias = str | Calls | ModelTurn | Failure | Hang
-Turns: TypeAlias = Sequence[Answer | Callable[[ModelRequest], Answer]]
-Script: TypeAlias = Turns | Callable[[ModelRequest], Answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +68,9 @@ class OpenAIServer:
 
     The script is a sequence of turns, one for each request in the order of their arrival; or a function that makes
     a turn from the request, which is what several clients at once need. A turn of the sequence may be such a function
-    too. A request after the last turn is refused. An exception in such a function reaches the client as status 500,
-    and is raised again at the end of the `with` block.
+    too. A request after the last turn is refused. An exception in such a function, and what it makes that is no turn,
+    reaches the client as status 500 and is raised at the end of the `with` block; where the block itself raised, it
+    is a note on that.
 
     Use it in a `with` block, once. What it has seen can be read from any thread, also after the block.
 
@@ -104,9 +80,14 @@ class OpenAIServer:
     Attributes:
         base_url: What a client takes as `base_url`; empty until the block is entered.
         hung: Set while a client waits because of a `Hang`.
+
+    Raises:
+        TypeError: If the script is neither, or one of its turns can't be; the error names the turn by its number.
+        RuntimeError: On entering the block, if that was done before.
     """
 
     def __init__(self, script: Script) -> None:
+        check_script(script)
         self._model = _Model(script)
         self._http: _HttpServer | None = None
         self._thread: threading.Thread | None = None
@@ -114,6 +95,10 @@ class OpenAIServer:
         self.hung = self._model.hung
 
     def __enter__(self) -> Self:
+        if self.base_url:
+            raise RuntimeError(
+                'An OpenAIServer serves one `with` block; make another for the next.'
+            )
         self._http = _HttpServer(self._model)
         self._thread = threading.Thread(
             target=self._http.serve_forever, args=(POLL_SECONDS,), name='openai-server'
@@ -134,13 +119,20 @@ class OpenAIServer:
             self._thread.join()
             self._http.server_close()
         self._http = self._thread = None
-        if self._model.error and error is None:
-            raise self._model.error
+        if (cause := self._model.error) is None:
+            return
+        if error is None:
+            raise cause
+        error.add_note(f'The script of the OpenAIServer failed, {_told(cause)}')
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that lead OpenAI's own client here."""
-        return {'OPENAI_BASE_URL': self.base_url, 'OPENAI_API_KEY': 'loopback'}
+        """The variables that lead OpenAI's own client here, and keep the traces of the OpenAI Agents SDK from OpenAI."""
+        return {
+            'OPENAI_BASE_URL': self.base_url,
+            'OPENAI_API_KEY': 'loopback',
+            'OPENAI_AGENTS_DISABLE_TRACING': '1',
+        }
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
@@ -154,7 +146,12 @@ class OpenAIServer:
 
     def tool_results(self) -> tuple[str, ...]:
         """What the tools have returned, in order, as the model reads it in the last request."""
-        return tuple(self.requests[-1].tool_results.values()) if self.requests else ()
+        return self.requests[-1].results if self.requests else ()
+
+    @property
+    def turns_left(self) -> int:
+        """How many turns of the script no request has taken; 0 where a function makes them."""
+        return self._model.turns_left
 
 
 class _Model:
@@ -171,6 +168,10 @@ class _Model:
         self.closing = threading.Event()
         self.hung = threading.Event()
 
+    @property
+    def turns_left(self) -> int:
+        return 0 if callable(self._script) else len(self._script) - self._turns
+
     def answer(self, request: ModelRequest) -> ModelTurn | Failure | Hang:
         """Take the next turn from the script.
 
@@ -178,40 +179,43 @@ class _Model:
             RefusedError: If the script has ended.
         """
         with self._lock:
-            turn = self._next()
-        if callable(turn):  # outside the lock: it may wait for another client
-            try:
-                turn = turn(request)
-            except Exception as error:  # noqa: BLE001  (its author sees it at the end of the block)
-                self.error = self.error or error
-                turn = Failure(500, f'The script raised {error!r}.')
+            turn, where = self._next()
+        try:  # outside the lock: a function may wait for another client
+            answer = read_turn(turn(request) if callable(turn) else turn, where)
+        except BaseException as error:  # noqa: BLE001  (`pytest.fail` too; the end of the block raises it)
+            answer = self.failure(error)
         with self._lock:
-            answer = self._spelled_out(turn)
+            if isinstance(answer, ModelTurn):
+                calls = cast('tuple[ToolCall, ...]', answer.calls)
+                answer = ModelTurn(answer.text, tuple(map(self._identified, calls)))
             self.exchanges.append(Exchange(request, answer))
         return answer
 
-    def _next(self) -> Answer | Callable[[ModelRequest], Answer]:
+    def failure(self, error: BaseException) -> Failure:
+        """What a client is told of an error that its author sees at the end of the block."""
+        self.error = self.error or error
+        return Failure(500, f'The script failed, {_told(error)}')
+
+    def _next(self) -> tuple[Answer | Callable[[ModelRequest], Answer], str]:
+        made = 'The turn that the function made'
         if callable(self._script):
-            return self._script
-        if self._turns == len(self._script):
-            raise RefusedError(f'The script has {self._turns} turns, and all were taken.')
+            return self._script, made
+        if not self.turns_left:
+            turns = f'{self._turns} turn{"s" * (self._turns != 1)}'
+            raise RefusedError(f'The script has {turns}, and all were taken.')
+        turn = self._script[self._turns]
         self._turns += 1
-        return self._script[self._turns - 1]
+        return turn, made if callable(turn) else f'Turn {self._turns}'
 
-    def _spelled_out(self, turn: Answer) -> ModelTurn | Failure | Hang:
-        if isinstance(turn, Failure | Hang):
-            return turn
-        if isinstance(turn, str):
-            return ModelTurn(turn)
-        whole = turn if isinstance(turn, ModelTurn) else ModelTurn(calls=turn)
-        return ModelTurn(whole.text, tuple(self._identified(call) for call in whole.calls))
-
-    def _identified(self, call: ToolCall | tuple[Any, ...]) -> ToolCall:
-        given = as_call(call)
-        if given.call_id is not None:
-            return given
+    def _identified(self, call: ToolCall) -> ToolCall:
+        if call.call_id is not None:
+            return call
         self._call_ids += 1
-        return ToolCall(given.name, given.arguments, f'call_{self._call_ids}')
+        return ToolCall(call.name, call.arguments, f'call_{self._call_ids}')
+
+
+def _told(error: BaseException) -> str:
+    return f'{type(error).__name__}: {error}'
 
 
 class _HttpServer(ThreadingHTTPServer):
@@ -264,16 +268,16 @@ class _Connection(BaseHTTPRequestHandler):
         return cast('_HttpServer', self.server).model
 
     def do_POST(self) -> None:
+        data = self.rfile.read(int(self.headers.get('Content-Length', 0)))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        path = self.path.partition('?')[0]
         try:
-            body = json.loads(self.rfile.read(int(self.headers.get('Content-Length', 0))))
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            path = self.path.partition('?')[0]
-            request = read_request(path, body, headers, self._model.stored)
+            request = read_request(path, read_body(data), headers, self._model.stored)
             answer = self._model.answer(request)
-        except json.JSONDecodeError as error:
-            self._fail(Failure(400, f'The body is not JSON: {error}.'))
         except RefusedError as error:
             self._fail(Failure(error.status, str(error)))
+        except Exception as error:  # noqa: BLE001  (a client that gets no answer would try again)
+            self._fail(self._model.failure(error))
         else:
             match answer:
                 case Failure():

@@ -115,14 +115,13 @@ class ModelRequest:
 
     @property
     def tool_results(self) -> dict[str, str]:
-        """What tools have returned so far by call id, in order, as the model reads it."""
-        found: dict[str, str] = {}
-        for item in self.history:
-            if item.get('role') == 'tool':
-                found[item['tool_call_id']] = _text(item.get('content'))
-            if item.get('type') == 'function_call_output':
-                found[item['call_id']] = _text(item.get('output'))
-        return found
+        """What tools have returned so far by call id, in order, as the model reads it; of calls with one id the last."""
+        return dict(self._results())
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """What tools have returned so far, in order, as the model reads it; every one, also where call ids repeat."""
+        return tuple(text for _, text in self._results())
 
     def check(self) -> None:
         """Refuse what the real server refuses of a client that uses tools.
@@ -142,9 +141,31 @@ class ModelRequest:
         if orphans := list(self.tool_results.keys() - self.calls.keys()):
             raise RefusedError(f'No tool call found for function call outputs {orphans}.')
 
+    def _results(self) -> Iterator[tuple[str, str]]:
+        for item in self.history:
+            if item.get('role') == 'tool':
+                yield item['tool_call_id'], _text(item.get('content'))
+            if item.get('type') == 'function_call_output':
+                yield item['call_id'], _text(item.get('output'))
+
     def _offered(self) -> list[Json]:
         tools = [tool for tool in self.body.get('tools') or () if tool.get('type') == 'function']
         return [tool['function'] for tool in tools] if self.api == 'chat' else tools
+
+
+def read_body(data: bytes) -> Json:
+    """Read the JSON of a request.
+
+    Raises:
+        RefusedError: If it is no JSON object.
+    """
+    try:
+        body = json.loads(data)
+    except ValueError as error:  # no JSON, or no UTF-8
+        raise RefusedError(f'The body is not JSON: {error}.') from error
+    if not isinstance(body, dict):
+        raise RefusedError('The body is not a JSON object.')
+    return cast('Json', body)
 
 
 def read_request(
@@ -235,14 +256,9 @@ def _pieces(text: str) -> list[str]:
     return [text[start : start + PIECE_CHARS] for start in range(0, len(text), PIECE_CHARS)]
 
 
-def as_call(call: ToolCall | tuple[Any, ...]) -> ToolCall:
-    """A call as a script may write it."""
-    return call if isinstance(call, ToolCall) else ToolCall(*call)
-
-
 def _calls(turn: ModelTurn) -> Iterator[tuple[str | None, str, str]]:
     """The calls of a turn: id, name, and arguments in JSON."""
-    for call in map(as_call, turn.calls):
+    for call in cast('tuple[ToolCall, ...]', turn.calls):
         raw = call.arguments
         yield call.call_id, call.name, raw if isinstance(raw, str) else json.dumps(dict(raw))
 
