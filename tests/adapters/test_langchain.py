@@ -535,9 +535,35 @@ def test_what_a_person_refused_in_one_thread_is_asked_again_in_another(tmp_path:
     assert files(tmp_path) == []
 
 
+@HAS_WHEN
+@pytest.mark.parametrize('name', ['run_command', 'start_command'])
+@pytest.mark.parametrize('reviewed', ['run_command', 'start_command'])
+def test_call_that_a_person_refused_approves_no_later_one(
+    tmp_path: Path, reviewed: str, name: str
+) -> None:
+    toolkit = ShellToolkit(cwd=tmp_path, ask_commands=['touch'])
+    when = {'allowed_decisions': ['approve', 'reject'], 'when': toolkit.needs_approval}
+    first, second = (reviewed, {'command': 'touch one'}), (name, {'command': 'touch two'})
+    script = [[(*first, 'call_0')], [(*second, 'call_0')], 'Done.']
+    with OpenAIServer(script) as server:
+        agent = create_agent(
+            model(server.base_url),
+            toolkit.get_tools(),
+            middleware=[HumanInTheLoopMiddleware({reviewed: when})],  # pyright: ignore[reportArgumentType]
+            checkpointer=InMemorySaver(),
+        )
+        config = thread()
+        agent.invoke(asked('Go.'), config)
+        again = agent.invoke(Command(resume=answers({'type': 'reject'})), config)
+
+    assert '__interrupt__' in again
+    assert files(tmp_path) == []
+
+
 def test_middleware_has_nothing_to_ask_when_nobody_is_there() -> None:
     class Request:
         runtime = SimpleNamespace(config={})
+        state = {'messages': []}  # noqa: RUF012
         tool_call = {'name': 'run_command', 'args': {'command': 'touch it'}, 'id': 'call_1'}  # noqa: RUF012
 
     assert ShellToolkit(ask_commands=['touch']).needs_approval(Request())

@@ -103,6 +103,12 @@ class TestContract(AdapterContract):
             state.approve(item)
         return await self._go(shell, helper, state)
 
+    def test_answer_is_for_one_call_also_when_ids_repeat(self) -> None:
+        """The SDK itself refuses an ID that was answered, and ends the run."""
+        with pytest.raises(ModelBehaviorError, match='reused a completed tool call ID'):
+            super().test_answer_is_for_one_call_also_when_ids_repeat()
+        assert self.files() == []
+
     async def _go(self, shell: ShellTools, helper: Agent, what: Any) -> Paused:
         result = await Runner.run(helper, what, max_turns=12)
         if not result.interruptions:

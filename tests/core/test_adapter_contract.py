@@ -258,6 +258,23 @@ class Trusting(SmallestAgent):
         return [Said(yes=True) for _ in requests]
 
 
+class Confusing(SmallestAgent):
+    """Knows by the ID alone what it has asked about."""
+
+    def __init__(self, base_url: str, **keywords: Any) -> None:
+        super().__init__(base_url, **keywords)
+        self.known: set[str] = set()
+
+    async def call(self, tools: Any, call: dict[str, Any]) -> Any:
+        found = await super().call(tools, call)
+        if not isinstance(found, dict):
+            return found
+        if call['id'] in self.known:
+            return (await tools[found['tool']].call(found['arguments'], approved=True)).text
+        self.known.add(call['id'])
+        return found
+
+
 class Repeating(SmallestAgent):
     """Calls all tools of a turn again after a pause."""
 
@@ -284,6 +301,7 @@ class Repeating(SmallestAgent):
         (Vague, 'test_wrong_arguments_are_explained_and_do_not_end_the_run'),
         (Untold, 'test_command_that_a_person_changed_runs_and_the_model_is_told'),
         (Trusting, 'test_approval_is_for_one_call'),
+        (Confusing, 'test_answer_is_for_one_call_also_when_ids_repeat'),
         (Repeating, 'test_several_questions_of_one_turn_are_answered_one_by_one'),
     ],
 )

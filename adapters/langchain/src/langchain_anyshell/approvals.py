@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import ToolException
 
@@ -18,24 +19,50 @@ REMEMBERED = 1000
 class Reviewed:
     """The calls that LangChain's middleware asks about, so that nobody is asked twice.
 
-    A call is known by its thread and its ID, since some providers count IDs from 0 in every answer.
+    What is remembered is one call: of one tool, in one answer of the model, with one ID. Nobody tells which calls a person
+    refused, and some providers count IDs from 0 in every answer, so the ID alone would let a later call run. Its
+    arguments may be others by now, those that a person wrote.
     """
 
     def __init__(self) -> None:
-        self._calls: OrderedDict[tuple[str | None, str | None], None] = OrderedDict()
+        self._calls: OrderedDict[_Call, None] = OrderedDict()
 
     def add(self, request: Any) -> None:
         """Remember a call, LangChain's `ToolCallRequest`, that is sent to the middleware: it runs only if a person agrees."""
-        self._calls[thread_of(request.runtime.config), request.tool_call['id']] = None
+        name, call_id = request.tool_call['name'], request.tool_call['id']
+        self._calls[_call(name, call_id, request.state, request.runtime.config)] = None
         while len(self._calls) > REMEMBERED:
             self._calls.popitem(last=False)
 
-    def take(self, call_id: str | None, config: RunnableConfig) -> bool:
-        """Whether a call that is about to run was sent there; it counts once."""
-        call = thread_of(config), call_id
+    def take(self, name: str, call_id: str | None, state: object, config: RunnableConfig) -> bool:
+        """Whether a call that is about to run was sent there; it counts once.
+
+        Args:
+            name: The tool's name.
+            call_id: The call's ID.
+            state: The graph's, as LangChain hands it to tools.
+            config: The run's.
+        """
+        call = _call(name, call_id, state, config)
+        if call.message is None:  # nobody can tell it from a later one
+            return False
         known = call in self._calls
         self._calls.pop(call, None)
         return known
+
+
+class _Call(NamedTuple):
+    thread: str | None
+    message: str | None
+    name: str
+    call_id: str | None
+
+
+def _call(name: str, call_id: str | None, state: object, config: RunnableConfig) -> _Call:
+    found = cast('dict[str, Any]', state).get('messages') if isinstance(state, dict) else state
+    messages = cast('list[object]', found) if isinstance(found, list) else []
+    made = (message.id for message in reversed(messages) if isinstance(message, AIMessage))
+    return _Call(thread_of(config), next(made, None), name, call_id)
 
 
 def thread_of(config: RunnableConfig) -> str | None:

@@ -73,7 +73,7 @@ class ShellPolicy(Guard, AgentMiddleware):
         config = request.runtime.config  # pyright: ignore[reportUnknownMemberType]  (a generic class without arguments)
         try:
             try:
-                reviewed = self._reviewed.take(call['id'], config)
+                reviewed = self._reviewed.take(call['name'], call['id'], request.state, config)
                 self.judge(call['name'], call['args'], approved=reviewed)
             except ApprovalRequired as ask:
                 edited = ask_person(call['name'], call['args'], ask)

@@ -149,7 +149,8 @@ class ShellToolkit(BaseToolkit):
         namespace = config.get('metadata', {}).get('langgraph_checkpoint_ns')
         call_id = tool_call_id and f'{namespace}:{tool_call_id}'
         call = partial(tool.call, call_id=call_id, on_output=emit and partial(_show, emit))
-        approved = self._reviewed.take(tool_call_id, config)
+        state: object = getattr(runtime, 'state', None)
+        approved = self._reviewed.take(tool.name, tool_call_id, state, config)
         try:
             try:
                 return await call(arguments, approved=approved)

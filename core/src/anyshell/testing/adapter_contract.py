@@ -462,6 +462,29 @@ class AdapterContract(ABC):
         ]
         assert 'Once.' in server.tool_results()[1]
 
+    def test_answer_is_for_one_call_also_when_ids_repeat(self) -> None:
+        """Neither a yes nor a no to the call before is one to this; some providers count IDs from 0 in every answer."""
+        no = Said(yes=False, message='No.')
+
+        _, asked = self.converse(
+            [
+                [(*start('mkdir one'), 'call_0')],
+                [(*run('mkdir two'), 'call_0')],
+                [(*run('mkdir three'), 'call_0')],
+                'Done.',
+            ],
+            [no],
+            [YES],
+            [no],
+        )
+
+        assert [request['command'] for requests in asked for request in requests] == [
+            'mkdir one',
+            'mkdir two',
+            'mkdir three',
+        ]
+        assert self.files() == ['two']
+
     # -- rules: jobs, loops and threads
 
     def test_synchronous_run_keeps_its_job_and_its_directory(self) -> None:
