@@ -318,6 +318,21 @@ async def test_descriptors_are_given_back(shell, sleeper) -> None:
     assert _descriptors() == before
 
 
+@pytest.mark.parametrize('tool_set', ['full', 'spec'])
+async def test_descriptors_of_output_that_was_cut_are_given_back(tool_set, shell) -> None:
+    async with shell(tool_set=tool_set) as session:
+        await session.run('true')
+    before = _descriptors()
+    for _ in range(5):
+        async with shell(tool_set=tool_set) as session:
+            for _ in range(
+                50
+            ):  # now and then the command has ended when its output goes to the log
+                await session.run('head -c 300000 /dev/zero')
+
+    assert _descriptors() == before
+
+
 async def _start(session, command: str) -> str:
     return (await session.start_command(command)).rpartition('ID: ')[2]
 

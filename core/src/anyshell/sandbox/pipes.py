@@ -123,11 +123,20 @@ def file_of(data: bytes | bytearray) -> int:
 
 def close_descriptors(process: LocalProcess) -> None:
     """Give up all descriptors of a command, whatever still writes to them."""
-    ends = (*process.pipes.values(), *process.watched.values())
-    for descriptor in (*ends, process.pidfd, process.stdin):
+    _close(*process.pipes.values())
+    process.pipes.clear()
+    close_ends(process)
+
+
+def close_ends(process: LocalProcess) -> None:
+    """Give up what is of no use any more when a command has ended, which is all but the pipes that are read here."""
+    _close(process.pidfd, process.stdin, *process.watched.values())
+    process.pidfd = process.stdin = -1
+    process.watched.clear()
+
+
+def _close(*descriptors: int) -> None:
+    for descriptor in descriptors:
         if descriptor >= 0:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
-    process.pipes.clear()
-    process.watched.clear()
-    process.pidfd = process.stdin = -1

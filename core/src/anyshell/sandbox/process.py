@@ -35,6 +35,7 @@ from anyshell.sandbox.pipes import (
     LocalProcess,
     Popen,
     close_descriptors,
+    close_ends,
     file_of,
     file_or_none,
     remainder,
@@ -187,7 +188,7 @@ class LocalProcesses(Processes):
         self._processes[number] = process
         if self._closed:  # by another thread, which may have looked before this command was there
             await self.terminate(process, grace=0)
-            close_descriptors(process)
+            self._give_up(process)
             self._enter()
         return process
 
@@ -307,7 +308,7 @@ class LocalProcesses(Processes):
         finally:
             process.reading = False
             if self._closed:
-                close_descriptors(process)
+                self._give_up(process)
         return self._poll(process)
 
     async def _wait_detached(
@@ -356,7 +357,7 @@ class LocalProcesses(Processes):
         finally:
             process.reading = False
             if self._closed:
-                close_descriptors(process)
+                self._give_up(process)
 
     @contextlib.contextmanager
     def _own_pidfd(self, process: LocalProcess) -> Generator[int]:
@@ -434,15 +435,7 @@ class LocalProcesses(Processes):
         with self._lock:  # an exit code can be had once
             if process.exit_code is None and (code := self._code(process)) is not None:
                 process.exit_code = code
-                descriptor, process.pidfd = process.pidfd, -1
-                if descriptor >= 0:
-                    os.close(descriptor)
-                stdin, process.stdin = process.stdin, -1
-                if stdin >= 0:
-                    os.close(stdin)
-                for descriptor in process.watched.values():
-                    os.close(descriptor)
-                process.watched.clear()
+                close_ends(process)
         return process.exit_code is not None
 
     def _code(self, process: LocalProcess) -> int | None:
@@ -475,7 +468,7 @@ class LocalProcesses(Processes):
         local = self._local(process)
         if local.log or self._closed:
             return
-        base = f'{self._private()}/{local.number}'
+        base, watcher = f'{self._private()}/{local.number}', self._watcher()
         streams: list[tuple[str, int, bool]] = []
         descriptors: list[int] = []
         files: list[int] = []
@@ -489,12 +482,15 @@ class LocalProcesses(Processes):
             if stream in local.pipes:
                 descriptors.append(local.pipes[stream])
             streams.append((stream, len(kept), stream in local.pipes))
-        self._watcher().tell(
+        watcher.tell(
             'pump', self._key(local), base, self._max_log_bytes, streams, descriptors=descriptors
         )
         for descriptor in files:
             os.close(descriptor)
-        local.watched, local.pipes = local.pipes, {}
+        with self._lock:
+            local.watched, local.pipes = local.pipes, {}
+            if local.exit_code is not None:  # reaped before they were there to be closed
+                close_ends(local)
         local.log = base
         local.kept = {stream: bytearray() for stream in STREAMS}
 
@@ -625,11 +621,16 @@ class LocalProcesses(Processes):
                 os.close(descriptor)
             process.pipes.clear()
 
+    def _give_up(self, process: LocalProcess) -> None:
+        with self._lock:  # another thread may be reaping it
+            close_descriptors(process)
+
     async def forget(self, process: Process) -> None:
         if self._pid != os.getpid() or self._processes.pop(process.number, None) is None:
             return
         local = self._local(process)
         self._drain(local)
+        self._give_up(local)
         if local.log:
             Watcher.get().tell('forget', self._key(local))
             await self._sync(local)
@@ -656,7 +657,7 @@ class LocalProcesses(Processes):
         finally:
             for process in self._processes.values():
                 if not process.reading:
-                    close_descriptors(process)
+                    self._give_up(process)
             self._processes.clear()
             self._remove()
 
