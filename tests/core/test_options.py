@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import math
+import os
 from pathlib import Path
 from typing import get_type_hints
 
@@ -11,6 +12,7 @@ import pytest
 from anyshell import (
     AnyshellError,
     BubblewrapSandbox,
+    CommandResult,
     Decision,
     DockerSandbox,
     LocalSandbox,
@@ -20,6 +22,7 @@ from anyshell import (
     ShellOptions,
     ShellSession,
     SshSandbox,
+    Verdict,
 )
 from anyshell.options import option_names
 from anyshell.policy import DEFAULT_DENIED_COMMANDS
@@ -218,7 +221,12 @@ REFUSED = [
     ('shell', 'zsh', "'bash', 'sh' or None"),
     ('on_timeout', 'ignore', "'kill' or 'background'"),
     ('tool_set', 'none', "'full' or 'spec'"),
-    ('on_command', 'print', 'None or a callable that takes a Verdict and a CommandResult or None'),
+    (
+        'on_command',
+        'print',
+        'None or a callable, not an async one, that takes a Verdict and a CommandResult or None',
+    ),
+    ('allowed_commands', b'ls', "a list of strings, such as ['git', 'ls']"),
 ]
 
 
@@ -250,6 +258,8 @@ def test_a_number_beyond_any_float_is_refused_like_infinity() -> None:
         ({'A\0': 'x'}, f"env='A\\x00' is not allowed: it must be {NAMES}"),
         ({1: 'x'}, f'env=1 is not allowed: it must be {NAMES}'),
         ({'A': 1}, "env['A']=<class 'int'> is not allowed: it must be a str without NUL characters"),
+        ({'A': 'secret\ud800'}, "env['A']='…' is not allowed: it must be text that can be encoded; it holds half a character (a lone surrogate)"),
+        ({'A\ud800': 'secret'}, "env['A\\ud800']='…' is not allowed: it must be text that can be encoded; it holds half a character (a lone surrogate)"),
         ({'A': 'secret\0'}, "env['A']='…' is not allowed: it must be a str without NUL characters"),
     ],
 )  # fmt: skip
@@ -307,3 +317,39 @@ def test_the_default_deny_list_is_known_as_such_in_a_copy() -> None:
     )
 
     assert copied.policy().check('rm x').decision is Decision.ALLOW
+
+
+async def _async_hook(verdict: Verdict, result: CommandResult | None) -> None: ...
+
+
+class _AsyncHook:
+    async def __call__(self, verdict: Verdict, result: CommandResult | None) -> None: ...
+
+
+@pytest.mark.parametrize('hook', [_async_hook, _AsyncHook()], ids=['function', 'object'])
+def test_an_audit_hook_that_nobody_would_await_is_refused(hook: object) -> None:
+    with pytest.raises(OptionError, match='not an async one'):
+        ShellOptions(on_command=hook)  # type: ignore[arg-type]
+
+
+def test_variables_are_taken_as_they_are_now_and_not_shown() -> None:
+    env = {'NAME': 'secret'}
+    options = ShellOptions(env=env)
+    env['NAME'] = 'other'
+
+    assert options.env == {'NAME': 'secret'}
+    assert 'secret' not in repr(options)
+
+
+def test_a_variable_may_hold_bytes_of_any_encoding() -> None:
+    value = os.fsdecode(b'x\xffy')
+
+    assert ShellOptions(env={'A': value}).env == {'A': value}
+
+
+def test_a_policy_is_for_the_shell_of_the_options() -> None:
+    line = '[[ a || rm ]]'  # one test to bash; a dash runs rm
+
+    assert ShellOptions().policy().check(line).decision is Decision.ALLOW
+    assert ShellOptions(shell='sh').policy().check(line).decision is Decision.DENY
+    assert ShellOptions(shell='sh').policy('bash').check(line).decision is Decision.ALLOW

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import contextvars
 import json
 import logging
+import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,6 +20,8 @@ from anyshell import (
     DockerSandbox,
     InvalidCommand,
     LocalSandbox,
+    OptionError,
+    Policy,
     SessionClosed,
     ShellOptions,
     ShellSession,
@@ -643,3 +647,77 @@ async def test_other_programs_may_be_written_to() -> None:
         (start,) = [tool for tool in session.tools if tool.name == 'start_command']
 
         assert not (await start.call({'command': 'cat', 'stdin': True})).is_error
+
+
+@pytest.mark.parametrize('change', [{'denied_commands': ['ls']}, {'default_timeout': 'soon'}])
+async def test_options_that_change_later_change_no_session_that_is_open(change, tmp_path) -> None:
+    options = ShellOptions(cwd=tmp_path)
+    async with ShellSession(options) as session:
+        for name, value in change.items():
+            setattr(options, name, value)
+
+        assert await session.run_command('ls') == '(no output)'
+
+
+def test_options_that_were_changed_are_checked_when_a_session_opens() -> None:
+    options = ShellOptions()
+    options.default_timeout = 'soon'  # type: ignore[assignment]
+
+    with pytest.raises(OptionError, match='default_timeout'):
+        ShellSession(options)
+
+
+@pytest.mark.parametrize('timeout', [0, -1, math.nan, '5', True])
+async def test_code_that_names_a_wrong_time_limit_is_told_which(shell, timeout) -> None:
+    with pytest.raises(InvalidCommand, match=r'^timeout must be a number of seconds above 0'):
+        await shell().run('ls', timeout=timeout)
+
+
+@pytest.mark.parametrize('command', [None, ['ls', '-l'], b'ls'])
+async def test_a_command_that_is_no_text_is_the_developers_error(shell, command) -> None:
+    with pytest.raises(TypeError, match='the command must be a str'):
+        await shell().run(command)
+
+
+async def test_a_time_limit_is_told_though_output_was_cut(shell) -> None:
+    line = 'yes | head -c 60000; sleep 60'
+
+    text = await shell().run_command(line, timeout_seconds=1)
+    result = await shell().run(line, timeout=0.5)
+
+    assert text.startswith('[... output truncated, showing last 50000 chars]\n')
+    assert text.endswith('\n[Command timed out after 1.0s]')
+    assert (result.timed_out, result.running, result.exit_code) == (0.5, False, None)
+
+
+async def test_whether_a_command_runs_is_a_fact(shell) -> None:
+    started = await shell().run('ls')
+
+    assert not started.running
+
+
+async def test_synchronous_use_in_a_loop_sees_the_callers_context(tmp_path) -> None:
+    seen = []
+    variable = contextvars.ContextVar('variable', default='none')
+    options = ShellOptions(cwd=tmp_path, on_command=lambda *_: seen.append(variable.get()))
+    variable.set('mine')
+
+    with ShellSession(options) as session:
+        session.run_sync('true')
+
+    assert seen == ['mine']
+
+
+async def test_the_audit_hook_hears_of_a_directory_that_is_not_there(tmp_path) -> None:
+    heard = []
+    options = ShellOptions(cwd=tmp_path, on_command=lambda _, result: heard.append(result))
+    async with ShellSession(options) as session:
+        text = await session.run_command('ls', workdir='nowhere')
+
+    assert 'is no directory' in text
+    assert heard == [None]
+
+
+def test_a_class_is_no_policy() -> None:
+    with pytest.raises(OptionError, match=r'^policy='):
+        ShellSession(policy=Policy)  # type: ignore[arg-type]

@@ -238,7 +238,9 @@ class Jobs:
                 if call_id is not None:
                     self._by_call[call_id] = job.id
         if ready is None:
-            return CommandResult(command=job.command, exit_code=None, cwd=job.cwd, job_id=job.id)
+            return CommandResult(
+                command=job.command, exit_code=None, running=True, cwd=job.cwd, job_id=job.id
+            )
         return await self._report(job, ready, ready_timeout)
 
     async def _start(self, spawn: Spawn, ready: Condition | None) -> Job:
@@ -532,6 +534,7 @@ class Jobs:
             timed_out=timed_out,
             duration=(job.ended or time.monotonic()) - job.started,
             cwd=job.cwd,
+            running=job.ended is None,
             job_id=job.id,
         )
 

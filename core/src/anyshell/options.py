@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, TypedDict, cast
 
@@ -55,6 +56,7 @@ class ShellOptions(Keywords):
 
     Raises:
         OptionError: At construction, when a value is not allowed; the text names the setting, the value and what is.
+        PolicyError: At construction, when an entry of a list or an operator can't match anything; the text names it.
         TypeError: When there is no such setting; the text names the nearest one.
     """
 
@@ -68,7 +70,7 @@ class ShellOptions(Keywords):
     max_output_chars: int = 50_000
     persist_cwd: bool = False
     allow_interactive: bool = False
-    env: Mapping[str, str] | None = None
+    env: Mapping[str, str] | None = field(default=None, repr=False)  # it may hold secrets
     denied_env_patterns: Sequence[str] = ()
     ask_commands: Sequence[str] = ()
     unresolved: Literal['deny', 'ask', 'allow'] = 'deny'
@@ -119,11 +121,15 @@ class ShellOptions(Keywords):
                 whole=True,
             )
         _environment('env', self.env)
-        if self.on_command is not None and not callable(self.on_command):
+        if self.env is not None:
+            self.env = dict(self.env)
+        if self.on_command is not None and (
+            not callable(self.on_command) or _is_async(self.on_command)
+        ):
             raise OptionError(
                 'on_command',
                 self.on_command,
-                'None or a callable that takes a Verdict and a CommandResult or None',
+                'None or a callable, not an async one, that takes a Verdict and a CommandResult or None',
             )
         if (
             self.allowed_commands
@@ -199,6 +205,12 @@ def option_names() -> tuple[str, ...]:
     return tuple(field.name for field in fields(ShellOptions))
 
 
+def _is_async(function: Callable[..., object]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, '__call__', None)  # noqa: B004  # the method of an object that is called
+    )
+
+
 def _path(name: str, value: object) -> None:
     text = os.fspath(cast('os.PathLike[str]', value)) if isinstance(value, os.PathLike) else value
     if not isinstance(text, str) or not text or '\0' in text:
@@ -226,6 +238,11 @@ def _environment(option: str, value: object) -> None:
                 '…' if isinstance(text, str) else type(text),
                 'a str without NUL characters',
             )
+        try:
+            os.fsencode(f'{name}{text}')
+        except UnicodeEncodeError:
+            allowed = 'text that can be encoded; it holds half a character (a lone surrogate)'
+            raise OptionError(f'{option}[{name!a}]', '…', allowed) from None
 
 
 def _without_values(given: object) -> object:
@@ -242,7 +259,7 @@ def _strings(name: str, value: object) -> tuple[str, ...]:
     entries = tuple(cast('Sequence[object]', value)) if isinstance(value, Sequence) else ()
     if (
         not isinstance(value, Sequence)
-        or isinstance(value, str)
+        or isinstance(value, (str, bytes))
         or not all(isinstance(entry, str) for entry in entries)
     ):
         raise OptionError(name, cast('object', value), "a list of strings, such as ['git', 'ls']")

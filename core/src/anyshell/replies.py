@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from anyshell.sandbox.base import StreamType
 
 _SLEEP = re.compile(r'(?:^|[;&|(\n]|\bdo)\s*sleep\s+[0-9]')
+_BACKGROUND = re.compile(r'(?<![&<>|])&(?![&>])')
 
 
 class Replies:
@@ -34,10 +35,10 @@ class Replies:
         self._full = options.tool_set == 'full'
         self._advised = False
 
-    def run(self, result: CommandResult) -> Reply:
-        """For a command that was waited for."""
+    def run(self, result: CommandResult, *, jobs: bool = False) -> Reply:
+        """For a command that was waited for; `jobs` says whether there are background commands."""
         shown = self._shown(result)
-        if shown.job_id is not None and shown.timed_out is not None:
+        if shown.running and shown.job_id is not None and shown.timed_out is not None:
             text = output.moved_to_background(
                 shown.stdout,
                 shown.stderr,
@@ -55,7 +56,7 @@ class Replies:
                 dropped=shown.truncated,
                 timed_out=shown.timed_out,
                 cancelled=shown.cancelled,
-                note=self._note(shown),
+                note=self._note(shown, jobs=jobs),
             )
         return Reply(text, facts(result))
 
@@ -134,11 +135,13 @@ class Replies:
             return result
         return replace(result, stdout=stdout, stderr=stderr)
 
-    def _note(self, result: CommandResult) -> str:
+    def _note(self, result: CommandResult, *, jobs: bool) -> str:
         """Advice, once in a session: a model that sleeps in the foreground pays for every turn of it."""
         if not self._full or self._advised or result.timed_out or result.duration < 2:
             return ''
         if _SLEEP.search(result.command) is None:
+            return ''
+        if not jobs and _BACKGROUND.search(result.command) is None:  # nothing is there to wait for
             return ''
         self._advised = True
         return output.INSTEAD_OF_SLEEPING

@@ -20,6 +20,7 @@ class CommandResult:
         cancelled: Whether the caller's `cancelled` event ended it, or for the audit hook the end of the caller's task.
         duration: Seconds from the start to the end, or to now.
         cwd: The directory it started in.
+        running: Whether it was still running when this was made: as a background command that was looked at, or has become one.
         job_id: The ID of the background command that it is or has become, or under which output that was cut can be read.
         decision: What the policy said, 'allow' or 'ask' (then a person approved it); `None` for a look at a job.
         rule: The name of the rule behind that, if there was one.
@@ -37,6 +38,7 @@ class CommandResult:
     cancelled: bool = False
     duration: float = 0.0
     cwd: str = ''
+    running: bool = False
     job_id: str | None = None
     decision: str | None = None
     rule: str | None = None

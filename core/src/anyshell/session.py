@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import math
 import os
@@ -72,12 +73,12 @@ class ShellSession(Closing, Keywords):
     the same time: no asyncio object outlives a call.
 
     Args:
-        options: The settings; `None` for the defaults.
+        options: The settings; `None` for the defaults. The session has a copy.
         sandbox: Where commands run; it stays the caller's to close. `None` for this machine.
         policy: Judges commands instead of the policy that the options describe.
 
     Attributes:
-        options: The settings.
+        options: The settings, which are those of the time when the session was opened.
     """
 
     _elsewhere = _SETTINGS
@@ -90,7 +91,9 @@ class ShellSession(Closing, Keywords):
         policy: Policy | None = None,
     ) -> None:
         _check_parts(options, sandbox, policy)
-        self.options = options = ShellOptions() if options is None else options
+        # A copy, checked again: what is changed in the options later has no effect on a session that is open.
+        self.options = options = ShellOptions() if options is None else copy.copy(options)
+        ShellOptions.__post_init__(options)
         self._sandbox = LocalSandbox(cwd=options.cwd) if sandbox is None else sandbox
         cwd = '.' if sandbox is None else os.fspath(options.cwd)
         self._processes = self._sandbox.processes(max_log_bytes=options.max_log_bytes)
@@ -173,6 +176,8 @@ class ShellSession(Closing, Keywords):
             SandboxError: If the sandbox fails.
             SessionClosed: If the session is closed.
         """
+        if timeout is not None:
+            timeout = self._seconds('timeout', timeout)
         return await self._run(command, timeout, Call(on_output=on_output, approved=approved))
 
     def run_sync(
@@ -272,7 +277,7 @@ class ShellSession(Closing, Keywords):
             workdir = arguments.workdir if isinstance(arguments, RunCommandArgumentsFull) else None
             seconds = arguments.timeout_seconds
             result = await self._run(arguments.command, seconds, call, workdir=workdir)
-            return self._replies.run(result)
+            return self._replies.run(result, jobs=bool(self._jobs.ids))
         return failed.reply
 
     async def call_start(self, arguments: StartCommandArguments, call: Call) -> Reply:
@@ -402,15 +407,24 @@ class ShellSession(Closing, Keywords):
         _check_text(command, 'command')
         shell = await self._shell()
         verdict = self._authorize(command, shell, call, open_input=open_input)
+        try:
+            cwd = await self._start_in(workdir)
+            return verdict, Spawn(line=command, shell=shell, cwd=cwd, env=await self._environment())
+        except (CommandError, SandboxError):
+            self._hear(verdict, None)
+            raise
+
+    async def _start_in(self, workdir: str | None) -> str:
         cwd = await self._directory.start()
-        if workdir is not None:
-            _check_text(workdir, 'workdir')
-            cwd = posixpath.normpath(posixpath.join(cwd, workdir))
-            if not await self._processes.is_directory(cwd):
-                raise InvalidCommand(
-                    f'workdir {workdir!r} is no directory (seen from {self.cwd!r}); nothing was run. Name one that is there, or leave it out'
-                )
-        return verdict, Spawn(line=command, shell=shell, cwd=cwd, env=await self._environment())
+        if workdir is None:
+            return cwd
+        _check_text(workdir, 'workdir')
+        cwd = posixpath.normpath(posixpath.join(cwd, workdir))
+        if not await self._processes.is_directory(cwd):
+            raise InvalidCommand(
+                f'workdir {workdir!r} is no directory (seen from {self.cwd!r}); nothing was run. Name one that is there, or leave it out'
+            )
+        return cwd
 
     async def _shell(self) -> Shell:
         found = await self._processes.shell()
@@ -475,7 +489,12 @@ class ShellSession(Closing, Keywords):
         allowed: str = ' above 0',
         advice: str = 'leave it out for the default',
     ) -> float:
-        if isinstance(seconds, bool) or not math.isfinite(seconds) or seconds <= 0:
+        if (
+            isinstance(seconds, bool)
+            or not isinstance(seconds, int | float)  # pyright: ignore[reportUnnecessaryIsInstance]  # code is not checked as models are
+            or not math.isfinite(seconds)
+            or seconds <= 0
+        ):
             raise InvalidCommand(
                 f'{name} must be a number of seconds{allowed}, not {seconds}; {advice}'
             )
@@ -575,7 +594,9 @@ def _check_parts(options: object, sandbox: object, policy: object) -> None:
     if sandbox is not None and not isinstance(sandbox, Sandbox):
         allowed = 'None or an instance of a Sandbox, such as BubblewrapSandbox()'
         raise OptionError('sandbox', sandbox, allowed)
-    if policy is not None and not callable(getattr(policy, 'check', None)):
+    if isinstance(policy, type) or (
+        policy is not None and not callable(getattr(policy, 'check', None))
+    ):
         allowed = (
             'None or a Policy, such as Policy.from_file("policy.yaml") or ShellOptions(…).policy()'
         )
@@ -583,6 +604,9 @@ def _check_parts(options: object, sandbox: object, policy: object) -> None:
 
 
 def _check_text(text: str, name: str) -> None:
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # code is not checked as models are
+        msg = f'the {name} must be a str, as a shell reads it, not {type(text).__name__}'
+        raise TypeError(msg)
     if '\0' in text:
         raise InvalidCommand(
             f'the {name} contains a NUL character, which can not be passed on; send it again without'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -80,7 +81,9 @@ def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
         except BaseException as error:  # noqa: BLE001 - handed over to the caller, whatever it is
             ended.set_exception(error)
 
-    thread = threading.Thread(target=work, name='anyshell-run-sync')
+    # What the caller has in context variables (a span, the state of a graph) is there in the thread too.
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(work,), name='anyshell-run-sync')
     thread.start()
     try:
         return ended.result()

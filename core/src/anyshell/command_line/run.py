@@ -75,7 +75,7 @@ class _Options(ShellOptions):
 
     file: PolicyFile | None = None
 
-    def policy(self, shell: Literal['bash', 'sh'] = 'bash') -> Policy:
+    def policy(self, shell: Literal['bash', 'sh'] | None = None) -> Policy:
         return super().policy(shell) if self.file is None else self.file.policy(shell=shell)
 
 
