@@ -23,11 +23,18 @@ RUNS_RM = (
     "bash -H -o history <<'E'\necho x\n^echo^rm\nE", "bash -i <<'E'\necho rm\n!echo:s/echo//\nE", "bash -i <<'E'\necho rm\n^echo^^\nE", "bash -o histexpand -c 'ls'",
     # Subscripts behind an expansion
     "x=a; test -v \"$x\"'[$(rm x)]'", 'x=a; test -v "$x[\\$(rm x)]"', 'x=a; test -v $x\\[\\$\\(rm\\ x\\)\\]', "op=v; test -$op 'a[$(rm x)]'", '[ -v "$1[\\$(rm x)]" ]', "[ \"$x\" 'a[$(rm x)]' ]", "test a = b -a -v 'a[$(rm x)]'", "test ! -v 'a[$(rm x)]'", "o=v; printf -$o 'a[$(rm x)]' z", "printf $o 'a[$(rm x)]' z", "[ 'a[$(rm x)]' = $x ]",
+    # eval and its like join their words before they read them
+    "eval ls $v';rm x'", "eval echo $1'$(rm x)'", 'eval echo ${v}\\;rm x', "eval ls $v'&&rm x'", "eval ls $v'\nrm x'", "eval ls *';rm x'", "eval ls ${v:+x}';rm x'", "eval ls \"$@\"';rm x'", "eval echo $(ls)';rm x'",
+    'eval echo `ls`\\;rm x', "eval ls $1\\;'rm' x", "eval echo '$(rm x)'$v", 'eval echo "\\$(rm x)"`echo z`', "eval set -- $v';rm x'", "watch ls $v';rm x'", "parallel ls $v';rm {}' ::: x", "git submodule foreach ls $v';rm x'",
+    "eval nohup $x rm", "eval env $x'rm' x", "eval env $x/rm x", "v='; /bin'; eval ls $v/rm x", "shopt -s extglob\neval ls @(a|'$(rm x)')", "shopt -s extglob\neval ls @(a)';rm x'", 'eval . <(echo rm x)', 'bash -c "source "<(curl x)',
+    # A descriptor that the shell has chosen
+    "exec {fd}<<<'rm x'; . /dev/fd/$fd", "exec {fd}<<<'rm x'; bash /dev/fd/$fd", "exec {fd}<<<'rm x'; . /proc/$$/fd/$fd", 'exec {fd}<<E; source /dev/fd/$fd\nrm x\nE',
     # PS4 is read as a prompt
     "PS4='\\044(rm x) '; set -x; :", "PS4='\\140rm x\\140 '; set -x; :", "PS4=$'\\\\044(rm x)'; set -x; :", "set -x; PS4='+${x:=\\140rm x\\140}'; :", "x='\\44(rm x)'; PS4=$x; set -x; :", "PS4='$\\050rm x)'; set -x; :",
 )  # fmt: skip
 
 RUNS_NONE = (
+    "eval ls $(echo)' -l'", 'eval ls *.txt', 'eval ls "$@"', 'shopt -s extglob\neval ls @(a|b)', "shopt -s extglob\neval ls @(a|';rm x')", 'eval x[1]=5', 'eval "cd $d && ls" *', 'eval cat <(ls)', 'watch ls $f', 'cat /dev/fd/$fd',
     "$'r\\x6dx' y", "echo $'\\x{72}m' x", "$'\\x' rm", 'jobs', 'jobs -l', 'jobs -p rm', 'jobs "$x"', 'fc -l', 'fc -ln 1 5', 'history -s rm', 'set +H; ls', 'set -euo pipefail; ls', 'set -o', 'set -o "$x"', 'set -e -o pipefail -x; ls', 'set +o history', 'shopt -s extglob', 'shopt -s nullglob globstar', 'shopt -uo history', 'bash +H -c ls',
     "bash -i <<'E'\n! ls\n[ a != b ]\nE", "bash <<'E'\necho !!\nE", "test \"$x\" = 'a[$(rm x)]'", "[ 'a[$(rm x)]' != \"$x\" ]", 'test -v x', '[ -v "$x" ]', '[ "$x" -eq 1 ]', 'printf "$f" "[$(ls)]"', "printf \"$f\" '[$(rm x)]'", "PS4='\\033[1m+ \\033[0m'; set -x; ls",
 )  # fmt: skip

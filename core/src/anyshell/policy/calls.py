@@ -491,7 +491,7 @@ class Search:
     def file(self, word: Word, situation: Situation) -> Input:
         """What a program reads when it opens the file that a word names."""
         text = word.literal if word.value is None else word.value
-        if word.reads_process:
+        if word.reads_process or (word.value is None and _DESCRIPTOR.fullmatch(word.code)):
             return 'unknown'
         text = posixpath.normpath(text).replace('//', '/')
         if (
@@ -997,7 +997,7 @@ def _quotes_code(text: str) -> bool:
 def _may_match(pattern: str, paths: Iterable[str]) -> bool:
     """Whether a pattern of the shell may stand for one of these files."""
     # Wider than it is: extended patterns have one of these signs in front, and brackets stand for what they hold.
-    wide = re.sub(r'[@+!?]|\[[^/]*', '*', pattern)
+    wide = re.sub(r'\(.*\)|[@+!?]|\[[^/]*', '*', pattern)
     return any(fnmatch.fnmatchcase(path, wide) for path in paths)
 
 

@@ -507,12 +507,12 @@ class Reader:
                 at = self.at
             elif char == '(' and self._group_in_word(mode, plain, parts):
                 token = None
-                parts.append(('u', plain))
+                parts.append(('u', plain + '('))
                 plain = ''
                 self.at = at + 1
                 self._group(parts, subs, ')', '(', what='the pattern')
                 at = self.at
-                parts.append(('u', '*'))
+                parts.append(('u', ')*'))
             elif char == '|' and mode == 'regex':
                 plain += char
                 at += 1
@@ -1052,14 +1052,13 @@ class Reader:
                     self.at = match.end()
             elif (
                 char in '<>'
-                and close
-                and close in ']}'
+                and (close in {']', '}'} or what == 'the pattern')
                 and not double
                 and self._char(self._skip(self.at + 1)) == '('
             ):
                 begin = self.at
                 self._process(char, subs)
-                if close in text[begin : self.at]:
+                if close and close in text[begin : self.at]:
                     raise self.fail(f'{what} holds `{char}(…)` with a `{close}`', begin)
             else:
                 parts.append(('u', char))

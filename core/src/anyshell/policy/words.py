@@ -118,7 +118,10 @@ class Word:
     @property
     def code(self) -> str:
         """The word as text of a program, with `UNKNOWN` for what is not known."""
-        return ''.join(text if kind in 'uq' else UNKNOWN for kind, text in self.parts)
+        return ''.join(
+            text if kind in 'uq' else f'/dev/fd/{UNKNOWN}' if kind == 'p' else UNKNOWN
+            for kind, text in self.parts
+        )
 
     @property
     def reads_process(self) -> bool:

@@ -361,10 +361,7 @@ def _joined(words: Sequence[Word], span: Span) -> Word:
     for word in words:
         if parts:
             parts.append(('q', ' '))
-        if word.one_field or [kind for kind, _ in word.parts] == ['v']:
-            parts += word.parts
-        else:
-            parts.append(('q', UNKNOWN))
+        parts += word.parts
     return Word(' '.join(word.raw for word in words), parts, span)
 
 
@@ -467,7 +464,10 @@ def _eval(search: Search, name: str, words: list[Word], situation: Situation, sp
     if words and words[0].value == '--':
         words = words[1:]
     if words:
-        search.code(_joined(words, span), situation, by=name, extglob=situation.extglob)
+        # Only with extglob the shell has read a pattern with parentheses among them.
+        extended = any(kind == 'u' and '(' in text for word in words for kind, text in word.parts)
+        extglob = situation.extglob or extended
+        search.code(_joined(words, span), situation, by=name, extglob=extglob)
 
 
 def _trap(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
