@@ -66,6 +66,10 @@ ROWS = [
     # Paths
     ({'denied_commands': ('/opt/x/rm',)}, '/opt/x/rm', DENY, 'denied_commands'),
     ({'denied_commands': ('/opt/x/rm',)}, 'rm', DENY, 'denied_commands'),
+    *(({'denied_commands': ('/opt/x/rm', './b.sh')}, line, DENY, 'denied_commands') for line in ('/opt//x/rm', '//opt/x/rm', '/opt/x/./rm', '/opt/y/../x/rm', './/b.sh', './x/../b.sh', 'b.sh')),
+    *(({'denied_commands': ('/opt/./x//rm',)}, line, DENY, 'denied_commands') for line in ('/opt/x/rm', '/opt/./x//rm')),
+    ({'denied_commands': ('/opt/x/rm',)}, '/opt/x/../rm', ALLOW, None),
+    *(({'allowed_commands': ('/opt/x/tool',)}, line, DENY, 'allowed_commands') for line in ('/opt//x/tool', '/opt/y/../x/tool')),
     ({'denied_commands': ('/opt/x/rm',)}, '/bin/rm', ALLOW, None),
     ({'allowed_commands': ('/opt/x/tool',)}, '/opt/x/tool a', ALLOW, None),
     ({'allowed_commands': ('/opt/x/tool',)}, 'tool a', DENY, 'allowed_commands'),
@@ -170,8 +174,12 @@ CAUGHT = [
     ('make deploy', ('make -C d -j 4 deploy', 'make -j 4 deploy', 'make -j deploy', 'make -kj4 deploy', 'make -f x -C d deploy', 'make CC=x deploy', 'make -s A=1 B:=2 deploy')),
     # Options between the words
     ('gh pr merge', ('gh pr -R o/r merge 1', 'gh pr --repo o/r merge 1', 'gh pr --repo=o/r merge 1', 'gh -R o/r pr --new merge 1')),
+    ('terraform apply', ('terraform -chdir=x apply', 'terraform -chdir=x -new y apply')),
+    ('python -m http.server', ('python -u -m http.server', 'python -X dev -m -q http.server', 'python -W ignore -B -m http.server 80')),
+    ('./gradlew publish', ('./gradlew --no-daemon -x test publish', './/gradlew -q publish')),
+    ('apt-get remove', ('apt-get -y remove x', 'apt-get -o a=b -qq remove x')),
     ('docker compose down', (
-        'docker compose -f x.yml down', 'docker compose -p p down', 'docker compose -f a -f b --profile c --ansi never down', 'docker -D compose --dry-run down', 'docker -Dl debug compose down',
+        'docker compose --profile dev down', 'docker compose -f x.yml down', 'docker compose -p p down', 'docker compose -f a -f b --profile c --ansi never down', 'docker -D compose --dry-run down', 'docker -Dl debug compose down',
     )),
     ('kubectl rollout restart', ('kubectl rollout -n x restart d/a', 'kubectl -n x rollout -n y restart d/a')),
     ('npm run deploy', ('npm run --silent deploy', 'npm run -w a deploy', 'npm -s run -w a --if-present deploy', 'npm run -- deploy')),
@@ -187,6 +195,10 @@ UNSURE = [
         'git "$x" push', 'echo d push | xargs git -C', 'echo push | xargs git -C d',
     )),
     ('npm run deploy', ('npm run "$x"', 'npm run -s "$x"', 'npm run -w "$w" "$x"', 'npm "$x" deploy')),
+    # A word of which something is known
+    ('rm -rf', ('rm "$f"', 'rm "-$x"', 'rm -"$x"f y', 'rm "$x"f', 'rm -r"$x"', 'rm $d/x', 'rm "$d/x" -rf', 'rm -v "$f"')),
+    ('make install', ('make "$D/x" install', 'make ~/x install', 'make ~', 'make in"$x"ll', 'make "$a"ns"$b"a"$c"')),
+    ('curl -X DELETE', ('curl "$x" DELETE', 'curl "$x" "$y"', 'curl -s "$x" -v "$y"', 'curl -X "$m" u', 'curl $x', 'curl "$x" $y', 'curl "-X" D*')),
     ('make deploy', ('make "$x"', 'make -j "$x" "$y"', 'make -j$x all', 'make A=$x all')),
 ]  # fmt: skip
 # A word that is neither an option nor its value, and another one than the entry's, ends the search.
@@ -202,6 +214,17 @@ MISSED = [
     ('gh pr merge', ('gh pr list -S merge', 'gh pr -R merge list', 'gh pr view merge')),
     ('systemctl stop', ('systemctl --user status stop', 'systemctl -n 5 status stop', 'systemctl --no-pager -l status stop')),
     ('make deploy', ('make -C deploy test', 'make -j4 test', 'make -s test', 'make -f deploy test', 'make A=deploy test')),
+    # A word that can't be the wanted one, or too few of them
+    ('python3 -c', ('python3 "$ROOT/manage.py" test', 'python3 ~/x.py', 'python3 "$D"/x.py', 'python3 "$x"y')),
+    ('bash -c', ('bash "$D/x.sh"', 'bash ~/x.sh a')),
+    ('node -e', ('node "$D/x.js"', 'node "${D}/x.js" -p')),
+    ('python -m http.server', ('python "$D/x.py"', 'python ~/x.py', 'python "$x"', 'python "$x" -m')),
+    ('curl -X DELETE', ('curl "$url"', 'curl -s "$url"', 'curl -s "$url" -o f', 'curl "$base/x" -d DELETED')),
+    ('chmod 777', ('chmod -R u+x ~/x', 'chmod u+x "$f"', 'chmod "$m"x f')),
+    ('rm -rf', ('rm ~/x', 'rm "$d/x"', 'rm "$d/x" "$e/y"', 'rm ~me/x', 'rm x"$d"', 'rm "$d"/', 'rm "${d}f/"')),
+    ('make install', ('make "$D/out"', 'make "$a"ll"$b"in', 'make "$a"nst"$b"nst"$c"', 'make "$x"installed', 'make "inst$x"stall')),
+    ('find -delete', ('find ~/src -name x', 'find "$D/x" -name y', 'find "$D/x" -name "y$z"')),
+    ('git push --force', ('git "$x"', 'git push "o$x"', 'git push "$x/y"')),
     ('cargo publish', ('cargo +nightly test publish', 'cargo test +nightly publish', 'cargo -q test publish')),
 ]  # fmt: skip
 
@@ -241,7 +264,7 @@ def test_another_sub_command_is_not_matched(entry: str, line: str) -> None:
 
 LISTED = (
     'git log', 'git diff', 'git status', 'npm test', 'npm run build', 'docker ps', 'systemctl status', 'cargo test', 'pip list', 'kubectl get', 'make test', 'aws s3 ls', 'uv run',
-    'docker compose ps', 'gcloud compute instances list', 'gh pr list', 'helm list', 'go test', 'yarn test', 'pnpm test',
+    'docker compose ps', 'python -m pytest', 'python3 -m pytest', 'terraform plan', 'mvn test', './gradlew test', 'gradle test', 'poetry run', 'ruff check', 'apt-get install', 'apt install make', 'docker-compose ps', 'gcloud compute instances list', 'gh pr list', 'helm list', 'go test', 'yarn test', 'pnpm test',
 )  # fmt: skip
 
 
@@ -253,7 +276,9 @@ LISTED = (
         'systemctl --user --no-pager -n 5 status x', 'systemctl --user -qn5 status x', 'cargo -q test', 'cargo +nightly test', 'cargo +nightly -q test', 'cargo -qv test', 'pip -q list', 'pip3 list', 'pip -qq list', 'kubectl -nx get pods',
         'kubectl -n x get pods', 'kubectl --namespace=x get pods', 'aws --no-cli-pager s3 ls', 'aws s3 --profile p ls', 'aws --profile=p --region r s3 ls', 'uv --quiet run pytest', 'uv --directory d run pytest', 'make -C d test',
         'make -j4 test', 'make -j 4 test', 'make -j test', 'make -sj4 -C d test', 'make --no-print-directory test', 'gcloud compute --project p instances list', 'gh -R o/r pr list', 'gh pr -R o/r list', 'helm -n x list',
-        'go -C d test ./...', 'yarn --cwd d test', 'pnpm --filter a test', 'pnpm -C d test',
+        'go -C d test ./...', 'yarn --cwd d test', 'pnpm --filter a test', 'pnpm -C d test', 'python -u -m pytest', 'python3 -B -X dev -m pytest', 'python -uBXdev -W error -m pytest', 'terraform -chdir=x plan', 'mvn -q -B test', 'mvn -T 1C -ntp -pl a -am test',
+        './gradlew --no-daemon test', 'gradle -q --console plain -x lint test', 'docker compose --profile dev ps', 'docker -D compose -p x ps', 'docker-compose --ansi never ps', 'poetry -C d run pytest', 'poetry -qn run pytest', 'ruff --quiet check', 'apt-get -y install x', 'apt-get -qq -y install x',
+        'apt -y install -q make', 'kubectl --context c -n ns get po', 'helm --kube-context c list', 'pip --no-input list', 'gcloud --project p compute instances list',
     ],
 )  # fmt: skip
 def test_harmless_options_are_passed_over_to_allow(line: str) -> None:
@@ -270,8 +295,10 @@ def test_harmless_options_are_passed_over_to_allow(line: str) -> None:
         'docker --host=x ps', 'docker -DH x ps', 'docker --config d ps', 'kubectl --kubeconfig f get po', 'kubectl -s x get po', 'npm --script-shell x test', 'npm --script-shell=x test', 'npm --userconfig f test',
         'cargo --config f test', 'cargo -Z x test', 'cargo +/tmp/x test', 'cargo "+$x" test', 'pip --python x list', 'make -f x test', 'make -fx test', 'make --eval x test', 'make -sf x test', 'make SHELL=x test', 'make A=1 test',
         'systemctl -H x status', 'systemctl -Mx status', 'aws --endpoint-url x s3 ls', 'uv --config-file x run pytest',
+        'python -m zap -m pytest', 'python -c x -m pytest', 'python -i -m pytest', 'python3 -cx -m pytest', 'terraform -chdir x apply', 'mvn -f x test', 'mvn -fx test', 'mvn -Dx=y test', 'mvn -P p test', 'gradle -I f test', 'gradle -Dx=y test', './gradlew -c f test', 'docker compose -f x ps', 'docker compose --env-file x ps',
+        'ruff --config f check', 'apt-get -o x=y install', 'apt-get -c f install', 'poetry --new run',
         # What is not known
-        'git --new log', 'git --no-pager=x log', 'git -Cx log', 'git -C $x log', 'git --git-dir=$x log', 'git "-$x" log', 'git -C --new log', 'git -C x', 'git -C', 'npm -sx test', 'npm --json true publish', 'docker compose -f x ps',
+        'git --new log', 'git --no-pager=x log', 'git -Cx log', 'git -C $x log', 'git --git-dir=$x log', 'git "-$x" log', 'git -C --new log', 'git -C x', 'git -C', 'npm -sx test', 'npm --json true publish',
         'docker -Dx ps', 'make -j 4x test', 'make -j all test', 'make -j"$x" test', 'npm --prefix --userconfig test publish', 'git -- log', 'git --no-pager push', 'make -j4 deploy', 'podman -D ps', 'docker - ps', 'make -j \u00b2 test', 'make -j\u00b2 test',
     ],
 )  # fmt: skip

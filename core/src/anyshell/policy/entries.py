@@ -6,6 +6,7 @@ programs stands here, too.
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ _SYSTEM_FOLDERS = frozenset(
     ('/bin', '/usr/bin', '/sbin', '/usr/sbin', '/usr/local/bin', '/usr/local/sbin')
 )
 
-# Options that stand before the sub-command, by program: `-x` is a flag, `-x=` takes a value, `-x#` takes the next word
+# Options that stand before the sub-command, by program or by program and sub-command: `-x` is a flag, `-x=` takes a value, `-x#` takes the next word
 # when that is a number. A `!` marks what no list of allowed commands passes over: it changes what runs, or where. An
 # option that is not here may be a flag or take a value.
 _OPTIONS = {
@@ -34,6 +35,8 @@ _OPTIONS = {
     '--glob-pathspecs --noglob-pathspecs --icase-pathspecs',
     'docker': '-l= --log-level= -c= --context= -H=! --host=! --config=! --tlscacert=! --tlscert=! --tlskey=! -D --debug --tls! '
     '--tlsverify!',
+    'docker compose': '-p= --project-name= --project-directory= --profile= --ansi= --progress= --parallel= -f=! --file=! --env-file=! '
+    '--compatibility --dry-run --all-resources',
     'kubectl': '-n= --namespace= --context= --cluster= --user= --cache-dir= -v= --v= --request-timeout= -s=! --server=! '
     '--kubeconfig=! --as=! --as-group=! --as-uid=! --token=! --certificate-authority=! --client-certificate=! '
     '--client-key=! --tls-server-name=! --match-server-version --warnings-as-errors --disable-compression '
@@ -62,12 +65,38 @@ _OPTIONS = {
     'make': '-C= --directory= -f=! --file=! --makefile=! -I=! --include-dir=! -o=! -W=! -E=! --eval=! -j# -l# -k --keep-going -s '
     '--silent --quiet -n --dry-run --just-print -B --always-make -w --print-directory --no-print-directory -r -R '
     '--no-builtin-rules --no-builtin-variables',
+    'python': '-W= -X= --check-hash-based-pycs= -c=! -m=! -i! -u -b -B -d -E -I -O -P -q -s -S -v',
+    'terraform': '-chdir=',
+    'mvn': '-T= --threads= -pl= --projects= -l=! --log-file=! -P=! --activate-profiles=! -f=! --file=! -s=! --settings=! -gs=! '
+    '--global-settings=! -t=! --toolchains=! -D=! --define=! -q --quiet -B --batch-mode -e --errors -X --debug -o --offline -U '
+    '--update-snapshots -nsu --no-snapshot-updates -ntp --no-transfer-progress -V --show-version -N --non-recursive -am '
+    '--also-make -amd --also-make-dependents -ff --fail-fast -fae --fail-at-end -fn --fail-never -C --strict-checksums -c '
+    '--lax-checksums',
+    'gradle': '-p= --project-dir= --console= --max-workers= --priority= --warning-mode= --project-cache-dir= -x= --exclude-task= '
+    '-D=! -P=! -I=! --init-script=! -b=! --build-file=! -c=! --settings-file=! --include-build=! -g=! --gradle-user-home=! -q '
+    '--quiet -i --info -w --warn -d --debug -s --stacktrace -S --full-stacktrace -m --dry-run -t --continuous -a '
+    '--no-rebuild --daemon --no-daemon --offline --parallel --no-parallel --build-cache --no-build-cache --configuration-cache '
+    '--no-configuration-cache --configure-on-demand --no-configure-on-demand --continue --no-continue --rerun-tasks '
+    '--refresh-dependencies --profile --scan --no-scan --watch-fs --no-watch-fs',
+    'poetry': '-C= --directory= -P= --project= -q --quiet -v -vv -vvv --verbose -n --no-interaction --ansi --no-ansi --no-plugins '
+    '--no-cache',
+    'ruff': '--color= --config=! -q --quiet -s --silent -v --verbose --isolated',
+    'apt-get': '-t= --target-release= --default-release= -a= --host-architecture= -o=! --option=! -c=! --config-file=! -y --yes '
+    '--assume-yes --assume-no -q -qq --quiet -d --download-only -f --fix-broken -m --ignore-missing --fix-missing -s --simulate '
+    '--dry-run --just-print --no-act --reinstall --no-install-recommends --install-recommends --no-install-suggests '
+    '--install-suggests --no-remove --no-upgrade --only-upgrade -V --verbose-versions -u --show-upgraded --purge '
+    '--auto-remove --autoremove --no-download --allow-downgrades! --allow-unauthenticated! --allow-remove-essential! --force-yes!',
 }  # fmt: skip
-_ALIASES = {'pip3': 'pip', 'gmake': 'make'}
+_ALIASES = {
+    'pip3': 'pip', 'gmake': 'make', 'docker-compose': 'docker compose', 'tofu': 'terraform', 'mvnw': 'mvn', 'gradlew': 'gradle', 'apt': 'apt-get',
+    **dict.fromkeys(('python3', *(f'python3.{minor}' for minor in range(8, 16))), 'python'),
+}  # fmt: skip
 # Programs that take those options behind the sub-command too, with the same meaning.
-_EVERYWHERE = frozenset(('kubectl', 'helm', 'npm', 'gh', 'pip', 'aws', 'gcloud', 'systemctl'))
+_EVERYWHERE = frozenset(
+    ('kubectl', 'helm', 'npm', 'gh', 'pip', 'aws', 'gcloud', 'systemctl', 'apt-get')
+)
 # Programs whose short options stand alone: `-Cx` is not `-C x`.
-_APART = frozenset(('git', 'npm', 'pnpm', 'yarn', 'go'))
+_APART = frozenset(('git', 'npm', 'pnpm', 'yarn', 'go', 'terraform'))
 # Programs that take assignments between their options.
 _ASSIGNED = frozenset(('make', 'gmake'))
 _NUMBER = re.compile('[0-9]+')
@@ -130,8 +159,10 @@ class Entry:
         """
         if '/' in self.program:
             path = call.path
-            if exact or path is None or '/' in path:
+            if exact or path is None:
                 return path == self.program
+            if '/' in path:
+                return _plain_path(path) == _plain_path(self.program)
             return call.name == self.program.rsplit('/', 1)[-1]
         if call.name != self.program:
             return False
@@ -148,6 +179,11 @@ class Entry:
         if exact:
             return _begins(call.name, call.arguments, self.arguments)
         return _may_begin(call.name, call.arguments, self.arguments)
+
+
+def _plain_path(path: str) -> str:
+    """A path without what doesn't change where it leads, as far as it tells: a link in front of a `..` would."""
+    return re.sub('^//+', '/', posixpath.normpath(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,18 +209,20 @@ def _table(text: str) -> dict[str, _Option]:
 _TABLES = {name: _table(text) for name, text in _OPTIONS.items()}
 
 
-def _option(program: str, text: str, *, first: bool) -> _Option | None:
+def _option(program: str, text: str, *, before: Sequence[str]) -> _Option | None:
     """What is known of an option of a program; `None` when it may be a flag or take the next word.
 
     Args:
         program: The program's name.
         text: The option as it is written, perhaps with its value or with other short options.
-        first: Whether it stands before the sub-command.
+        before: The words of the entry that stand before it, such as a sub-command.
     """
     if text == '--':
         return _ATTACHED
     program = _ALIASES.get(program, program)
-    table = _TABLES.get(program, {}) if first or program in _EVERYWHERE else {}
+    table = _TABLES.get(' '.join((program, *before)), {})
+    if program in _EVERYWHERE:
+        table = _TABLES[program]
     known = table.get(text)
     if known is not None:
         return known
@@ -233,7 +271,7 @@ def _begins(  # noqa: C901  # each kind of word is a case
                     return False
                 index += 1
                 continue
-            option = _option(program, text, first=not position)
+            option = _option(program, text, before=wanted[:position])
             if option is None or not option.harmless:
                 return False
             index += 1
@@ -250,28 +288,39 @@ def _may_begin(program: str, words: Sequence[Word], wanted: Sequence[str]) -> bo
     """Whether arguments may begin with `wanted`, whatever options stand before and between; `None` when one is unknown.
 
     An option that is not known may be a flag or take the next word: both are followed. A word that is neither an
-    option nor the value of one, and is not the one that is wanted, ends the search.
+    option nor the value of one, and is not the one that is wanted, ends the search. So does a word that is not known,
+    or it is the wanted one, or an option, as far as what is known of it says.
     """
     unsure = False
-    # How many of the wanted words stand before the word at hand, and before the next one, on each way to read the line.
-    here, there = {0}, set[int]()
+    # How many of the wanted words stand before the word at hand, and before the next one, on each way to read the line;
+    # and whether all of them are known.
+    here, there = {(0, True)}, set[tuple[int, bool]]()
     for index, word in enumerate(words):
-        after = set[int]()
+        after = set[tuple[int, bool]]()
         start = _start(word) if word.value is None else word.value
         following = words[index + 1] if index + 1 < len(words) else None
-        for found in here:
-            if word.value is None and wanted[found].startswith(start):
-                unsure = True  # it may be the wanted word, or with nothing known of it anything
+        for found, sure in here:
+            if not word.one_field and wanted[found].startswith(start):
+                unsure = True  # what comes out of it may begin with all that is wanted
                 continue
-            if word.value == wanted[found]:
-                if found + 1 == len(wanted):
+            if word.value == wanted[found] or (
+                word.value is None and word.one_field and _may_be(word, wanted[found])
+            ):
+                known = sure and word.value is not None
+                if found + 1 < len(wanted):
+                    there.add((found + 1, known))
+                elif known:
                     return True
-                there.add(found + 1)
-            one, two = _passed(program, word, start, following, first=not index, before=not found)
+                else:
+                    unsure = True
+            one, two = _passed(
+                program, word, start, following, first=not index, before=wanted[:found]
+            )
+            state = (found, sure and (word.value is not None or bool(start)))
             if one:
-                there.add(found)
+                there.add(state)
             if two:
-                after.add(found)
+                after.add(state)
             # More words than one may come out of these, and the wanted one be among them.
             unsure = unsure or ((one or two) and not word.one_field)
             unsure = unsure or (two and following is not None and not following.one_field)
@@ -282,21 +331,45 @@ def _may_begin(program: str, words: Sequence[Word], wanted: Sequence[str]) -> bo
 
 
 def _passed(
-    program: str, word: Word, start: str, following: Word | None, *, first: bool, before: bool
+    program: str,
+    word: Word,
+    start: str,
+    following: Word | None,
+    *,
+    first: bool,
+    before: Sequence[str],
 ) -> tuple[bool, bool]:
     """Whether a word may be passed over alone, and whether together with the one that follows."""
+    if not start and word.value is None:
+        # It may begin with a dash, and no option with a slash in it takes the next word.
+        return True, '/' not in word.literal
     if not start.startswith('-') or word.value == '-':
         toolchain = first and program == 'cargo' and start.startswith('+')
         assigned = program in _ASSIGNED and _ASSIGNMENT.match(start) is not None
         return toolchain or assigned, False
     option = None
     if word.value is not None or '=' in start:
-        option = _option(program, start, first=before)
+        option = _option(program, start, before=before)
     if option is None or option.takes == 'number':
         return True, True
     if option.takes == 'value':
         return following is not None and _is_odd(following), True
     return True, following is not None and _is_truth(following)
+
+
+def _may_be(word: Word, wanted: str) -> bool:
+    """Whether a word that is not known, and becomes one argument, may be the one that is wanted."""
+    text = word.code
+    if word.tilde:
+        _, slash, rest = text.partition('/')
+        text = f'{UNKNOWN}{slash}{rest}'
+    first, *middle, last = text.split(UNKNOWN)
+    at = len(first)
+    for piece in middle:
+        at = wanted.find(piece, at) + len(piece)
+        if at < len(piece):
+            return False
+    return wanted.startswith(first) and wanted.endswith(last) and at + len(last) <= len(wanted)
 
 
 def _start(word: Word) -> str:
