@@ -1,9 +1,9 @@
 """Everything that can be checked or shown here, each in an environment of its own.
 
-`nox` runs all the tests; `nox -l` lists what else there is; `nox -s NAME -- ARGUMENTS` passes arguments on (to pytest,
-mostly). Adapters are found by looking into adapters/: no file lists them. The four frameworks can't share an
-environment (they need different major versions of the same packages), so each adapter gets one with its framework and
-no other. What is tested is what would be published: wheels, built from source distributions.
+`nox` runs the tests; `nox -l` lists all that there is, and what `nox` leaves out; `nox -s NAME -- ARGUMENTS` passes
+arguments on (to pytest, mostly). Adapters are found by looking into adapters/: no file lists them. The four frameworks
+can't share an environment (they need different major versions of the same packages), so each adapter gets one with its
+framework and no other. What is tested is what would be published: wheels, built from source distributions.
 """
 
 import itertools
