@@ -22,9 +22,8 @@ SCRIPT = [
 
 async def main() -> None:
     name = os.environ.get('ANYSHELL_MODEL') or 'scripted'
-    async with ShellSession(
-        ShellOptions(persist_cwd=True)
-    ) as session:  # whoever opens it closes it
+    # whoever opens a session closes it
+    async with ShellSession(ShellOptions(persist_cwd=True)) as session:
         for prompt in ('Go to /usr/bin and start `sleep 60`.', 'Where are you? Does it still run?'):
             async with ShellTools(session=session) as shell:  # one for each request, say
                 agent = Agent(name='Helper', model=name, tools=shell.tools())
@@ -37,3 +36,4 @@ else:
     with OpenAIServer(SCRIPT) as server:
         os.environ |= server.environment
         asyncio.run(main())
+        print('\nWhat the tools said:', *server.tool_results(), sep='\n\n')

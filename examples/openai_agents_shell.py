@@ -35,3 +35,4 @@ else:
     with OpenAIServer(SCRIPT) as server:
         os.environ |= server.environment
         asyncio.run(main())
+        print('\nWhat the tools said:', *server.tool_results(), sep='\n\n')

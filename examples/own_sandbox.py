@@ -1,6 +1,7 @@
 """A sandbox of your own: one method, and the contract that shows whether it is one.
 
-Run it as a program to use the sandbox, and with pytest to hold it to the contract:
+Run it as a program to use the sandbox, and with pytest to hold it to the contract. Both need `pip install pytest`, which the
+contract is written with; a sandbox in a file of its own, apart from its tests, does not.
 
     python examples/own_sandbox.py
     pytest examples/own_sandbox.py

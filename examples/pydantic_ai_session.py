@@ -23,9 +23,8 @@ SCRIPT = [
 
 
 async def main() -> None:
-    async with ShellSession(
-        ShellOptions(persist_cwd=True)
-    ) as session:  # whoever opens it closes it
+    # whoever opens a session closes it
+    async with ShellSession(ShellOptions(persist_cwd=True)) as session:
         name = os.environ.get('ANYSHELL_MODEL') or 'openai-chat:scripted'
         agent = Agent(name, capabilities=[Shell(session=session)])
         for prompt in ('Go to /usr/bin and start `sleep 60`.', 'Where are you? Does it still run?'):
@@ -38,3 +37,4 @@ else:
     with OpenAIServer(SCRIPT) as server:
         os.environ |= server.environment
         asyncio.run(main())
+        print('\nWhat the tools said:', *server.tool_results(), sep='\n\n')

@@ -37,3 +37,4 @@ else:
     with OpenAIServer(SCRIPT) as server:
         os.environ |= server.environment
         main()
+        print('\nWhat the tools said:', *server.tool_results(), sep='\n\n')

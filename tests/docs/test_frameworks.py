@@ -71,3 +71,10 @@ def test_errors_of_sandboxes_that_the_page_explains_are_in_the_code() -> None:
         text = re.sub(r"^(?:docker|ssh) |'x'|\(…\)", '*', said).strip('* ')
         parts = [part.strip() for part in text.split('*') if part.strip()]
         assert [part for part in parts if part not in known] == [], said
+
+
+def test_every_framework_has_two_examples_of_at_most_forty_lines() -> None:
+    for adapter in ROOT.glob('adapters/*/pyproject.toml'):
+        for kind in ('shell', 'session'):
+            example = ROOT / 'examples' / f'{adapter.parent.name}_{kind}.py'
+            assert len(example.read_text().splitlines()) <= 40, example
