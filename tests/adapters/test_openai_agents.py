@@ -188,6 +188,19 @@ async def test_copy_of_an_agent_is_in_the_same_block(tmp_path: Path) -> None:
     assert item.custom_data['exit_code'] == 3
 
 
+@pytest.mark.parametrize('turns', [[['same', 'same'], 'Done.'], [['same'], ['same'], 'Done.']])
+async def test_call_that_a_run_repeats_is_carried_out_once_by_the_sdk(
+    tmp_path: Path, turns: list[Any]
+) -> None:
+    call = ('run_command', {'command': 'echo ran >> log'}, 'call_0')
+    script = [turn if isinstance(turn, str) else [call for _ in turn] for turn in turns]
+    with OpenAIServer(script) as server:
+        async with ShellTools(cwd=tmp_path) as shell:
+            await Runner.run(agent(server.base_url, shell), 'Go.')
+
+    assert (tmp_path / 'log').read_text() == 'ran\n'
+
+
 async def test_broken_json_is_explained_and_does_not_end_the_run(tmp_path: Path) -> None:
     turns = [
         [('run_command', '{"command": ')],

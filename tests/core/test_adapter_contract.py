@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 import urllib.error
 import urllib.request
@@ -32,6 +33,8 @@ def close(opening: asyncio.Future[Any]) -> None:
 class SmallestAgent:
     """A loop around Chat Completions; what an adapter's tests take from a framework."""
 
+    numbers = itertools.count(1)  # of runs, of all agents
+
     def __init__(
         self,
         base_url: str,
@@ -58,6 +61,7 @@ class SmallestAgent:
 
     async def events(self, prompt: str) -> AsyncGenerator[str]:
         """Run to the end; gives the pieces of the model's texts as they come."""
+        self.number = next(self.numbers)
         async with self.session() as session:
             tools = {tool.name: tool for tool in session.tools}
             messages: list[dict[str, Any]] = [{'role': 'user', 'content': prompt}]
@@ -122,11 +126,14 @@ class SmallestAgent:
                 if line.startswith(b'data: {'):
                     yield json.loads(line[6:])['choices'][0]['delta']
 
+    def id_of(self, call: dict[str, Any]) -> str | None:
+        return f'{self.number}:{call["id"]}'
+
     async def call(self, tools: Any, call: dict[str, Any]) -> Any:
         """The text for the model, or what a person is to be asked."""
         name, arguments = call['function']['name'], json.loads(call['function']['arguments'])
         try:
-            reply = await tools[name].call(arguments, call_id=call['id'])
+            reply = await tools[name].call(arguments, call_id=self.id_of(call))
         except CommandDenied as denied:
             return str(denied)
         except ApprovalRequired as ask:
@@ -285,6 +292,20 @@ class Repeating(SmallestAgent):
         return found
 
 
+class Counting(SmallestAgent):
+    """Takes an ID for one and the same call in all runs."""
+
+    def id_of(self, call: dict[str, Any]) -> str:
+        return call['id']
+
+
+class Forgetting(Repeating):
+    """And does not say that these are the same calls."""
+
+    def id_of(self, call: dict[str, Any]) -> None:
+        del call
+
+
 @pytest.mark.parametrize(
     ('broken', 'rule'),
     [
@@ -303,6 +324,8 @@ class Repeating(SmallestAgent):
         (Trusting, 'test_approval_is_for_one_call'),
         (Confusing, 'test_answer_is_for_one_call_also_when_ids_repeat'),
         (Repeating, 'test_several_questions_of_one_turn_are_answered_one_by_one'),
+        (Forgetting, 'test_job_that_was_started_beside_a_question_was_started_once'),
+        (Counting, 'test_session_that_is_handed_in_starts_again_what_a_later_run_starts'),
     ],
 )
 def test_broken_adapter_is_caught(broken: type[SmallestAgent], rule: str, monkeypatch: Any) -> None:

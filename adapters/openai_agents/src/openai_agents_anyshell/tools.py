@@ -163,9 +163,9 @@ class ShellTools:
         if (edited := self._edited.pop((call_id, arguments), None)) is not None:
             given = given.model_copy(update={'command': edited})
         try:
+            # Without the ID, which may come again in a later run: the SDK itself carries out each call of a run once.
             reply = await tool.call(
                 given,
-                call_id=call_id,
                 approved=answer is True,
                 on_output=self._listeners.listener(call_id),
             )

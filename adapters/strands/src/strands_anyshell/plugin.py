@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
 from typing import Any, TypeAlias, Unpack
+from uuid import uuid4
 
 from strands import (
     Agent,
@@ -79,6 +80,7 @@ class ShellPlugin(Plugin):
     ) -> None:
         super().__init__()
         self._sessions = Sessions(options, session=session, sandbox=sandbox, policy=policy)
+        self._invocations: dict[int, str] = {}  # by the agent's `id`
 
     @property
     def name(self) -> str:
@@ -93,7 +95,7 @@ class ShellPlugin(Plugin):
     def init_agent(self, agent: Agent) -> None:
         agent.add_hook(self._after_invocation, AfterInvocationEvent)
         # An agent that waits for an answer may be dropped; its session goes with it, and takes its commands along.
-        weakref.finalize(agent, _drop, self._sessions, id(agent)).atexit = False
+        weakref.finalize(agent, _drop, self._sessions, self._invocations, id(agent)).atexit = False
 
     async def aclose(self) -> None:
         """End the sessions of all agents, also of those that wait for a person. Idempotent."""
@@ -102,6 +104,7 @@ class ShellPlugin(Plugin):
     async def _after_invocation(self, event: AfterInvocationEvent) -> None:
         if event.result is not None and event.result.stop_reason in PAUSES:
             return
+        self._invocations.pop(id(event.agent), None)
         session = self._sessions.end(id(event.agent))
         if session is not None:
             await asyncio.to_thread(session.close)  # a thread goes on when this task is cancelled
@@ -138,7 +141,8 @@ class ShellPlugin(Plugin):
         session = self._sessions.of(id(context.agent))
         own = next(own for own in session.tools if own.name == name)
         # IDs of calls are the provider's, and some count from 0 in every answer.
-        call_id = f'{len(context.agent.messages)}:{context.tool_use["toolUseId"]}'
+        invocation = self._invocations.setdefault(id(context.agent), uuid4().hex)
+        call_id = f'{invocation}:{len(context.agent.messages)}:{context.tool_use["toolUseId"]}'
         stream = partial(own.stream, call_id=call_id, cancelled=context.cancel_signal)
         approved = arguments.get('command') in (context.agent.state.get(ALWAYS) or ())
         word: Callable[[str], str] = str
@@ -174,7 +178,8 @@ class ShellPlugin(Plugin):
             return
 
 
-def _drop(sessions: Sessions, agent: int) -> None:
+def _drop(sessions: Sessions, invocations: dict[int, str], agent: int) -> None:
+    invocations.pop(agent, None)
     session = sessions.end(agent)
     if session is not None:  # who collects garbage must not wait for it
         threading.Thread(target=session.close, name='anyshell-close').start()

@@ -448,6 +448,23 @@ class AdapterContract(ABC):
         assert self.files() == ['a', 'free']
         assert Path(self.workdir, 'free').read_text() == 'ran\n'
 
+    def test_job_that_was_started_beside_a_question_was_started_once(self) -> None:
+        """Whatever the framework does again after the pause."""
+        ended = ('check_command', {'command_id': 'j1', 'wait_seconds': 20})
+
+        server, _ = self.converse(
+            [
+                [start('echo began >> log'), run('mkdir it')],
+                [ended],
+                [('check_command', {})],
+                'Done.',
+            ],
+            [YES],
+        )
+
+        assert Path(self.workdir, 'log').read_text() == 'began\n'
+        assert 'j2' not in server.tool_results()[-1]
+
     def test_approval_is_for_one_call(self) -> None:
         """The same command asks again."""
         server, asked = self.converse(
@@ -681,6 +698,17 @@ class AdapterContract(ABC):
             f'[stdout]\n{self.workdir}/below\n',
             '[status: running]\n(no output yet)',
         )
+
+    def test_session_that_is_handed_in_starts_again_what_a_later_run_starts(self) -> None:
+        """Also when the call has the ID of one before; some providers count IDs from 0 in every answer."""
+        began = start('echo began >> log')
+        with self.session() as session:
+            for job in ('j1', 'j2'):
+                ended = ('check_command', {'command_id': job, 'wait_seconds': 20})
+                server = self.play([[(*began, 'call_0')], [ended], 'Done.'], session=session)
+
+        assert Path(self.workdir, 'log').read_text() == 'began\nbegan\n'
+        assert server.tool_results() == self.core([began, began, ended])[1:]
 
     def test_session_that_is_handed_in_outlives_an_error(self) -> None:
         """The caller decides when it ends."""
