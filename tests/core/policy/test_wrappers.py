@@ -92,6 +92,12 @@ RUNS = (
     'env {,} @', '{,env} @', ". /*dev/stdin <<< '@'", "bash /dev/std?n <<< '@'", "bash /d[e]v/fd/* <<< '@'", "bash /dev/std[^x]n <<< '@'", "bash /dev/std[[:alpha:]]n <<< '@'", "bash /d[!x]v/stdin <<< '@'", "shopt -s extglob\nbash /dev/+(stdin) <<< '@'",
     "{ bash; } <<< '@'", "f() { bash; }; f <<< '@'", "env bash <<< '@'", "sudo -s <<< '@'", "at now <<< '@'", 'sh -c "sh -c \'@\'"', "sh -c 'eval \"@\"'",
     "bash-static -c '@'", "osh -c '@'", "brush -c '@'", "pdksh -c '@'", "oksh -c '@'", "loksh -c '@'",
+    # Values that look like options, options that are read among the operands, code in the value of an option
+    'find . ! -name -exec -exec @ \\;', "find . -name '-exec' -o -exec @ \\;", 'find . ! -name -ok -exec @ \\;', 'find . -not -path -exec -exec @ \\;', 'find . ! -regex -exec -exec @ \\;', 'find . -printf -ok -execdir @ +',
+    'find . -fprintf -exec ls -exec @ \\;', 'find . -fls -exec -exec @ \\;', 'find . -exec ls {} \\; ! -newermt -exec -exec @ \\;', 'find -D -exec . -exec @ \\;', 'busybox find . ! -name -exec -exec @ \\;', 'find . "$t" -exec -exec @ \\;', 'find . "$t" f -exec -exec @ \\;',
+    'find . -name "$x" -exec @ \\;', 'find . ! -name $x -exec -exec @ \\;', 'strace -C @', 'strace -A -o f @', "strace -C sh -c '@'", "strace -o '|@' ls", "strace --output='!@' ls", 'o="|@"; strace -o "$o" ls',
+    "runuser app --session-command='@'", "runuser - app --shell /bin/bash -c '@'", "runuser root -- -c '@'", "runuser root -s /usr/bin/bash -c '@'", "runuser root sh -c '@'", "runuser root -c ls -c '@'", 'runuser env -u root @', 'runuser -u root env -P ls @',
+    "runuser -c -x root '@'", "su -c -e root '@'", "su -c +x root '@'", 'su -s /usr/bin/env root -- @', 'runuser -s /usr/bin/env root -- @', 's=/usr/bin/env; su -s "$s" root -- @', "su -s '' -c '@'",
     # Project runners
     'jenv exec @', 'goenv exec @', 'plenv exec @', 'phpenv exec @', 'opam exec -- @', 'opam exec --switch=s -- @', 'stack exec -- @', 'cabal exec -- @', 'tox -e py exec -- @', 'tox exec -e py -- @', 'fnm exec --using 20 -- @', 'lerna exec -- @', 'nx exec -- @', 'honcho run @', 'foreman run -e f @', 'volta run --node 20 @', 'toolbox run -c c @',
     'dotenvx run -f f -- @', 'env-cmd -f f @', 'pm2 start @', 'pm2 start -n a @', 'guix shell p -- @', 'guix environment --ad-hoc p -- @',
@@ -115,6 +121,8 @@ RUNS = (
 UNRESOLVED = (
     'alias z=bash; z; ls | z', 'f() { bash; }; f; ls | f',
     'uv run ' + '--new a ' * 17 + 'ls',
+    'xargs -i@ -I% env % x', 'xargs --replace=@ -I% env % x', 'xargs -I% -n2 env', 'xargs -I% -L1 env', 'xargs -I% -l env', 'xargs -i -l env', 'xargs -I% -n 2 sh -c', 'xargs -I% -L1 bash -c', 'xargs -I% --max-args 2 nice -n 5', 'm=%; xargs -I"$m" env % x',
+    'xargs --replace="$m" ls', 'runuser root -Z ls', 'runuser -Z -u root ls',
     'lxc exec -- $c ls', 'ls | bash /dev/st*', 'trap $x', 'hash -Z ls', 'complete -Z ls', 'mapfile -Z a', 'printf "$f" \'a[$(ls)]\'', 'bash -o $x ls', 'bash -c ls$x', 'fish --no-such ls', 'xargs source', 'parallel --no-such ls', 'su --no-such ls', 'su bob $x', 'script --no-such f', 'tmux attach \\; "$x"', 'tmux neww -Z ls', 'screen -Z ls', 'start-stop-daemon --no-such -x ls', 'rr -x record ls',
     'coresched -Z ls', 'entr -Z ls', 'hyperfine --no-such ls', 'lxc exec c$x ls', 'timeout -- $x ls', 'timeout "-n$x" 5 ls', 'f() { ls; }; if ls; then f() { bash; }; fi; ls | f',
     # What is only an option's beginning may be any option
@@ -142,6 +150,7 @@ HARMLESS = (
     'npx --no-install biome format .', 'npx -y prettier format', 'npx --yes --silent --package=x biome format', 'npm exec --no -- biome format', 'bunx --bun biome format', 'bun --bun x biome format', 'pnpm -r exec biome format', 'pnpm -w --silent dlx biome format', 'yarn --silent exec biome format', 'yarn workspaces foreach -Apv exec biome format', 'conda run --no-capture-output -n x ruff format',
     'pdm run -s ruff format', 'hatch -v run fmt:ruff format', 'hatch run fmt:format-check', 'pipenv -q run ruff format', 'yarn workspaces list rm', 'yarn workspace rm add x', 'cargo watch -x rm', 'cargo run -- rm', 'cargo test rm', 'cargo +nightly fmt -- rm', 'cargo', 'cargo-watch -w rm', 'pipx install rm', 'pixi run --frozen ruff format', 'npm --prefix d run rm', 'npm --new rm exec', 'uv --new pip install rm', 'nix-shell --run ls', 'ls | nix-shell --run cat', 'echo {1..9999}', 'echo {1..99}{1..99}', 'script out $x',
     'rustup -q toolchain install rm', 'rustup -v update', 'rustup -V', 'direnv -v', 'heaptrack -p 1234', 'tmux display -p rm', 'screen -L -Logfile rm -dmS n make',
+    'find . -fprintf -exec rm -print', 'strace -o rm ls', 'xargs -I{} -n 1 ls {} rm', 'xargs -I% -L1 echo % rm', 'su -h rm', 'runuser -u me -- ls -c rm', 'su -s /bin/sh bob', 'su -s "$s" bob',
     'nc -zv rm 80', 'ncat -l 80', 'netcat rm 1', 'sops -d rm', 'sops exec-env rm', 'xcrun --show-sdk-path',
     'busybox --version', 'xargs -h', 'uv tool install rm', 'nvm', 'nvm use', 'nvm install rm', 'doas -n',
     'tsp', 'tsp -t 5', 'tsp -C', "ls | ts '%H:%M:%S'", 'ls | ts', 'ls | ts -s %.s', 'dtach', 'dtach -a rm', 'dtach -p rm', 'abduco', 'abduco -a rm', 'daemon --list', 'cset', 'cset set -l', 'cset proc -l -s rm', 'cset shield -c 1-3', 'cset shield -e', 'uftrace', 'uftrace replay -d rm', 'uftrace report', 'lxc list', 'lxc delete rm', 'lxc exec c', 'lxc', 'incus list', 'nsjail -Mo rm',

@@ -928,6 +928,12 @@ _XARGS = _grammar(
     'arg-file= delimiter= eof? replace? max-lines? max-args= max-procs= max-chars= null no-run-if-empty verbose interactive exit show-limits open-tty process-slot-var=',
 )
 _EXECUTES = frozenset(('-exec', '-execdir', '-ok', '-okdir'))
+# The tests, actions and options of GNU's, BSD's and busybox's find that take a value; -fprintf takes two.
+_FIND_VALUED = re.compile(
+    r'-(?:[acBm]?(?:min|since)|[acBm]time|[am]?newer\w*|Bnewer|cnewer|context|D|f|files0-from|flags|fls|fprint0?|fprintf|fstype|gid'
+    r'|group|i?lname|i?name|inum|i?path|i?regex|i?wholename|links|maxdepth|mindepth|perm|printf|regextype|samefile|size|type'
+    r'|uid|used|user|xattrname|xtype|n?cpio)'
+)
 _PARALLEL = _grammar(
     '0 a: B: C: d: D: e::: E: g h H: i::: I: j: J: k l:: L: m M n: N: o p P: q r s: S: t T u U: v V W: x X Y',
     'arg-file-sep= argfilesep= arg-file= argfile= arg-sep= argsep= bar basefile= bf= basenameextensionreplace= bner= basenamereplace= bnr= bg bibtex bin= block-size= blocksize= block= block-timeout= blocktimeout= bt= bug cat citation cleanup col-sep= colsep= color-failed colour-failed colorfailed colourfailed color-fail colour-fail colorfail colourfail cf color colour compress controlmaster csv ctag-string= ctagstring= ctag ctrl-c ctrlc debug= delay= delimiter= dirnamereplace= dnr= dry-run dryrun dr embed env= eof=? eta exit extensionreplace= er= fg fifo filter-hosts filterhosts filter-host filter= gnu group-by= groupby= group halt-on-error= haltonerror= halt= header= hgrp hostgrp hostgroup hostgroups interactive joblog= jl= jobs= keep-order keeporder latest-line latestline ll limit= line-buffer line-buffered linebuffer linebuffered lb linkinputsource= xapplyinputsource= link xapply load= max-args= maxargs= max-chars= maxchars= max-line-length-allowed maxlinelengthallowed max-lines? maxlines? max-procs= maxprocs= max-replace-args= maxreplaceargs= memfree= memsuspend= min-version= minversion= nice= no-ctrl-c no-ctrlc noctrlc no-keep-order nokeeporder nok no-k no-run-if-empty norunifempty nonall noswap null number-of-cores numberofcores number-of-cpus numberofcpus number-of-sockets numberofsockets number-of-threads numberofthreads onall open-tty output-as-files outputasfiles files parens= pipe-part pipepart pipe spreadstdin plain plus process-slot-var= processslotvar= profile= progress quote recend= record-env recordenv recstart= regexp regex remove-rec-sep removerecsep rrs replace=? results= result= res= resume-failed resumefailed resume retries= retry-failed retryfailed return= round-robin roundrobin round rpl= rsync-opts= rsyncopts= semaphore-name= semaphorename= id= semaphore-timeout= semaphoretimeout= st= semaphore seqreplace= session shard= shebang hashbang shell-completion= shellcompletion= shell-quote shellquote shell_quote show-limits showlimits shuf silent skip-first-line skipfirstline slotreplace= sql-and-worker= sqlandworker= sql-master= sqlmaster= sql-worker= sqlworker= sql= ssh-delay= sshdelay= ssh= sshloginfile= slf= sshlogin= tag-string= tagstring= tag tee template= tmpl= term-seq= termseq= timeout= tmpdir= tempdir= tmux-pane tmuxpane tmux tollef total-jobs= totaljobs= total= transfer-file= transferfile= transfer-files= transferfiles= tf= transfer trc= trim= tty ungroup use-compress-program= compress-program= usecompressprogram= compressprogram= use-cores-instead-of-threads usecoresinsteadofthreads use-cpus-instead-of-cores usecpusinsteadofcores use-decompress-program= decompress-program= usedecompressprogram= decompressprogram= use-sockets-instead-of-threads usesocketsinsteadofthreads verbose wait will-cite willcite nn nonotice no-notice work-dir= workdir= wd= xargs',
@@ -955,29 +961,35 @@ def _xargs(search: Search, name: str, words: list[Word], situation: Situation, s
         if not options.has('help', 'version', 'h'):
             search.run([static('echo', span)], situation, span)
         return
-    marks = [value.value or '{}' for option, value in options.found if option in 'IJ' and value]
-    marks += [
-        (value.value if value else None) or '{}'
-        for option, value in options.found
-        if option in {'i', 'replace'}
-    ]
-    if marks:
-        left = [word.replaced(marks[-1]) for word in options.rest]
-    else:
-        left = [*options.rest, unknown(span, _APPENDED)]
-    search.run(left, situation, span)
+    mark, cancelled = '', False
+    for option, value in options.found:
+        if option in {'I', 'J', 'i', 'replace'}:
+            mark, cancelled = (value.literal if value else '') or '{}', False
+            if value and value.value is None:
+                reason = f'What {name!r} replaces is not written out. Write it in plain words.'
+                _blind(search, name, reason, words, situation, span)
+                return
+        elif option in {'L', 'l', 'max-lines'} or (
+            option in {'n', 'max-args'} and (value is None or value.value != '1')
+        ):
+            cancelled = True  # in GNU's, not in BSD's
+    if mark:
+        search.run([word.replaced(mark) for word in options.rest], situation, span)
+    if cancelled or not mark:
+        search.run([*options.rest, unknown(span, _APPENDED)], situation, span)
 
 
 def _find(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     situation = situation._replace(functions=False)
-    index = 0
-    unsure = False
+    index = values = 0
+    unsure = unread = False
     while index < len(words):
         word = words[index]
         index += 1
-        if word.value not in _EXECUTES:
+        if word.value not in _EXECUTES or values:
             if word.value is None:
                 prefix = word.prefix()
+                unread = True
                 unsure = unsure or any(action.startswith(prefix) for action in _EXECUTES)
                 if search.may_give_action(word):
                     reason = (
@@ -992,6 +1004,10 @@ def _find(search: Search, name: str, words: list[Word], situation: Situation, sp
                 reason = f'An argument of {name!r} may become an -exec. Write it in plain words.'
                 _blind(search, name, reason, words, situation, span)
                 unsure = False
+            if values:
+                values -= word.one_field  # one that may be several words may be none too
+            elif _FIND_VALUED.fullmatch(word.value or ''):
+                values = 2 if word.value == '-fprintf' else 1
             continue
         begin = index
         while index < len(words) and words[index].value != ';':
@@ -1002,6 +1018,10 @@ def _find(search: Search, name: str, words: list[Word], situation: Situation, sp
         command = [_found_path(word) for word in words[begin:index]]
         if command:
             search.run(command, situation, span)
+        # Should what is not known be a test, then this -exec is its value and another one runs.
+        for inner, word in enumerate(command[:-1] if unread else (), 1):
+            if word.value in _EXECUTES:
+                search.run(command[inner:], situation._replace(weak=True), span)
         index += 1
 
 
@@ -1079,16 +1099,12 @@ _FLOCK = _grammar(
     'shared exclusive unlock nonblock nb timeout= wait= conflict-exit-code= close no-fork verbose',
     operands=1,
 )
-_SU = _grammar(
-    'c: f g: G: l m p s: P T w: C:',
-    'command= session-command= fast group= supp-group= login preserve-environment shell= pty no-pty whitelist-environment=',
-    permute=True,
-    operands=1,
-)
-_RUNUSER = _grammar(
-    'u: c: f g: G: l m p s: P T w:',
-    'user= command= session-command= fast group= supp-group= login preserve-environment shell= pty no-pty whitelist-environment=',
-)
+_SU_SHORT = 'c: f g: G: l m p s: P T w: C: h V'
+_SU_LONG = 'command= session-command= fast group= supp-group= login preserve-environment shell= pty no-pty whitelist-environment='
+_SU = _grammar(_SU_SHORT, _SU_LONG, permute=True, operands=1)
+_RUNUSER = _grammar(_SU_SHORT + 'u:', _SU_LONG + ' user=', permute=True, operands=1)
+# As it is read under POSIXLY_CORRECT.
+_RUNUSER_STRAIGHT = _grammar(_SU_SHORT + 'u:', _SU_LONG + ' user=')
 _SUDO = _grammar(
     'A b B E e H i K k l n N P S s v V C: D: g: h: p: R: r: t: T: U: u: a: c:',
     'askpass background bell close-from= chdir= preserve-env? edit group= host= login remove-timestamp reset-timestamp list non-interactive preserve-groups prompt= chroot= role= stdin shell type= command-timeout= other-user= user= validate set-home no-update auth-type= login-class=',
@@ -1136,22 +1152,44 @@ def _flock(search: Search, name: str, words: list[Word], situation: Situation, s
 def _su(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     situation = situation._replace(functions=False)
     options = _options(search, _RUNUSER if name == 'runuser' else _SU, name, words)
-    for value in options.values('c', 'command', 'session-command'):
+    commands = options.values('c', 'command', 'session-command')
+    for value in commands:
         search.code(value, situation, by=name)
+    if name == 'runuser':
+        straight = _RUNUSER_STRAIGHT.parse(name, words)
+        readings = [
+            reading.rest
+            for reading in (options, straight)
+            if reading.has('u', 'user') and not reading.problem
+        ]
+        for left in readings[:1] if readings[1:] and readings[0] == readings[1] else readings:
+            search.run(left or [static('sh', span)], situation, span)
+        if readings:
+            return
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
         return
-    left = options.rest
-    if name == 'runuser' and options.has('u', 'user'):
-        if left:
-            search.run(left, situation, span)
-        else:
-            search.run([static('sh', span)], situation, span)
+    if options.has('h', 'help', 'V', 'version'):
         return
+    left = options.rest
     if left and left[0].value == '-':
         left = left[1:]
-    if not options.has('c', 'command', 'session-command', 'help', 'version'):
-        shell(search, 'bash', left[1:], situation, span)
+    # The shell gets the code, which may be an option of it, and then what stands behind the user.
+    arguments = [static('-f', span)] if options.has('f', 'fast') else []
+    for value in commands[-1:]:
+        arguments += [static('-c', span), value]
+    arguments += left[1:]
+    for given in options.values('s', 'shell')[-1:]:
+        for chosen in [given] if given.value is not None else _texts(search, given):
+            if PROGRAMS.get((chosen.value or '').rpartition('/')[2]) not in {shell, _fish}:
+                search.run([chosen, *arguments], situation, span)
+    if left[1:] or not commands:
+        shell(search, 'bash', arguments, situation, span)
+
+
+def _texts(search: Search, word: Word) -> list[Word]:
+    """What the line gives a word with expansions."""
+    return [static(text, word.span, word.raw) for text in search.values.known(word)]
 
 
 # The sub-commands of ast-grep, whose program is `sg` too.
@@ -1813,6 +1851,21 @@ _SPOOLER = rest(
 )
 
 
+def _strace(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    for value in _STRACE_OPTIONS.parse(name, words).values('o', 'output'):
+        for file in [value] if value.prefix() else _texts(search, value):
+            if file.prefix().startswith(('|', '!')):  # it writes to a command
+                search.code(file.without(1), situation._replace(functions=False), by=name)
+    _STRACE(search, name, words, situation, span)
+
+
+_STRACE_OPTIONS = _grammar(
+    'a: A b: c C d D e: E: f F h i I: k n N o: O: p: P: q r s: S: t T u: U: v V w x X: y Y z Z',
+    'columns= output-append-mode detach-on= summary-only summary debug daemonize? daemonised? daemonized? env= follow-forks output-separately instruction-pointer interruptible= kill-on-exit stack-trace? stack-traces? stack-trace-frame-limit= syscall-limit= syscall-number arg-names output= summary-syscall-overhead= attach= trace-path= relative-timestamps? string-limit= summary-sort-by= absolute-timestamps? timestamps? syscall-times? user= summary-columns= no-abbrev summary-wall-clock strings-in-hex? const-print-style= pidns-translation successful-only failed-only failing-only seccomp-bpf tips? argv0= always-show-pid color= trace= trace-fds= abbrev= verbose= raw= signals= status= read= write= fault= inject= kvm= namespace? quiet? silent? silence? decode-fds? decode-pids= secontext?',
+)
+_STRACE = rest(_STRACE_OPTIONS.short, _STRACE_OPTIONS.names)
+
+
 # Second tier: project runners. Only a denial of what they run counts: a list of allowed commands names the runner.
 
 
@@ -2047,7 +2100,6 @@ def _sops(search: Search, name: str, words: list[Word], situation: Situation, sp
 _FIRST_A_SUBCOMMAND = frozenset(('git', 'ip', 'perf', 'fd', 'fdfind', 'direnv', 'rustup', 'rr'))
 _NICE = r'-{1,2}[+-]?\d+'
 _RUNS = rest()
-_STRACE = 'A: a: b: B: C: e: E: I: o: O: p: P: s: S: u: U: X: c d D f F h i k n N q Q r t T v V w x y z Y Z'
 
 PROGRAMS: dict[str, Runs] = {
     # Builtins of the shell.
@@ -2127,10 +2179,7 @@ PROGRAMS: dict[str, Runs] = {
         'd h V',
         'dump nnp no-new-privs list-caps ambient-caps= inh-caps= bounding-set= ruid= euid= rgid= egid= reuid= regid= clear-groups keep-groups init-groups groups= securebits= pdeathsig= ptracer= selinux-label= apparmor-profile= landlock-access= landlock-rule= seccomp-filter= reset-env',
     ),
-    'strace': rest(
-        _STRACE,
-        'trace= abbrev= verbose= raw= signal= status= inject= fault= kvm= output= columns= env= detach-on= follow-forks daemonize? summary summary-only summary-columns= summary-sort-by= wall-clock attach= user= interruptible= string-limit= trace-path= failed-only successful-only decode-fds? decode-pids? strings-in-hex? const-print-style= instruction-pointer stack-trace? syscall-number absolute-timestamps? relative-timestamps? syscall-times? no-abbrev output-append-mode output-separate quiet? silent? silence? debug tips? argv0= seccomp-bpf secontext?',
-    ),
+    'strace': _strace,
     'ltrace': rest(
         'a: A: D: e: F: l: n: o: p: s: u: w: x: b c C f i L r S t T h V',
         'align= debug= library= output= where= demangle no-signals config=',
