@@ -13,7 +13,7 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 COMMANDS_PER_OWNER = 1 << 20
 """How many commands one owner number can mark."""
@@ -58,11 +58,18 @@ def marked(low: int, high: int) -> Iterator[int]:
             yield int(name)
 
 
-def signal_marked(low: int, high: int, number: int) -> int:
-    """Send a signal to every live process in the range, and return how many there were."""
+def signal_marked(low: int, high: int, number: int, *, told: Collection[int] = ()) -> int:
+    """Send a signal to every live process in the range, and return how many there were.
+
+    Args:
+        low: The first mark.
+        high: The mark after the last.
+        number: The signal.
+        told: The process groups that have had it: who is in one of them is counted only.
+    """
     count = 0
     for pid in marked(low, high):
-        if _signal(pid, low, high, number):
+        if (told and _group(pid) in told) or _signal(pid, low, high, number):
             count += 1
     return count
 
@@ -117,6 +124,13 @@ def _is_zombie(pid: str) -> bool:
             return file.read(4096).rpartition(b')')[2].split(None, 1)[0] in {b'Z', b'X'}
     except (OSError, IndexError):
         return True
+
+
+def _group(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except OSError:  # it has just ended
+        return 0
 
 
 def _signal(pid: int, low: int, high: int, number: int) -> bool:

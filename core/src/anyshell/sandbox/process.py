@@ -602,14 +602,18 @@ class LocalProcesses(Processes):
             time.sleep(0.001)
 
     def _signal(self, low: int, high: int, processes: Sequence[LocalProcess], number: int) -> bool:
-        """Signal by group, which also reaches a shell that has not marked itself yet, and by mark."""
-        alive = False
+        """Signal by group, which also reaches a shell that has not marked itself yet, and by mark whoever is elsewhere."""
+        groups: set[int] = set()
         for process in processes:
             if not self._poll(process) or not marks.LINUX:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.popen.pid, number)
-                    alive = True
-        return bool(marks.signal_marked(low, high, number)) or alive
+                    groups.add(process.popen.pid)
+                    if number == signal.SIGTERM:
+                        os.killpg(process.popen.pid, signal.SIGCONT)
+        # A handler that hears of SIGTERM twice takes it for impatience, and what it started to tidy up is not to be ended.
+        told = groups if number == signal.SIGTERM else ()
+        return bool(marks.signal_marked(low, high, number, told=told)) or bool(groups)
 
     def _drain(self, process: LocalProcess) -> None:
         """Hand pipes that children still hold to the watcher."""

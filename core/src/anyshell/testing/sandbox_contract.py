@@ -362,6 +362,15 @@ class TimeoutRules(Rules):
         assert await gone(sandbox, seconds)
 
     @rule
+    async def test_a_command_hears_of_its_end_once(self, sandbox: Sandbox, place: str) -> None:
+        # Built-in commands only, so that it hears at once and a second time would show.
+        tidy_up = "trap 'echo x >>heard' TERM; until [ -s heard ]; do :; done; sleep 0.5 && echo tidied >>heard"
+        async with self.session(sandbox, kill_grace=5, cwd=place) as session:
+            await session.run(tidy_up, timeout=1)
+
+        assert (await sandbox.execute('cat heard', cwd=place)).stdout == 'x\ntidied\n'
+
+    @rule
     async def test_a_session_reports_a_limit(self, sandbox: Sandbox) -> None:
         async with self.session(sandbox) as session:
             result = await session.run('echo early; sleep 40', timeout=1)
