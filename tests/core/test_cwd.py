@@ -108,6 +108,19 @@ async def test_a_line_moves_the_session_or_not(line, where, name, shell, base) -
         assert session.cwd == os.path.join(base, where).rstrip('/')
 
 
+@pytest.mark.parametrize(('line', 'where'), FORMS)
+async def test_a_bash_that_the_environment_makes_posix_moves_the_session_too(
+    line, where, shell, base, monkeypatch
+) -> None:
+    monkeypatch.setenv('POSIXLY_CORRECT', 'as it was')
+    async with shell(cwd=base, persist_cwd=True, shell='bash') as session:
+        await session.run(line, timeout=20)
+
+        assert session.cwd == os.path.join(base, where).rstrip('/')
+        seen = await session.run('echo "$POSIXLY_CORRECT"; [[ -o posix ]] && trap "echo bye" EXIT')
+        assert seen.stdout == 'as it was\nbye\n'
+
+
 @pytest.mark.parametrize(
     ('line', 'where'),
     [

@@ -40,8 +40,9 @@ _RECORD = (
 )
 
 _TRAP = {
-    # A function may stand before a special builtin in bash only; a POSIX sh expands aliases in scripts instead.
-    'bash': 'trap() { __anyshell_trap "$@"; }; ',
+    # A function may stand before a special builtin in bash only; a POSIX sh expands aliases in scripts instead, and so
+    # does a bash that POSIXLY_CORRECT made one.
+    'bash': 'if [[ -o posix ]]; then alias trap=__anyshell_trap; else eval \'trap() { __anyshell_trap "$@"; }\'; fi; ',
     'sh': 'alias trap=__anyshell_trap; ',
 }
 
