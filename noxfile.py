@@ -6,6 +6,7 @@ can't share an environment (they need different major versions of the same packa
 framework and no other. What is tested is what would be published: wheels, built from source distributions.
 """
 
+import functools
 import itertools
 import os
 import re
@@ -298,31 +299,24 @@ def docs(session: nox.Session) -> None:
 @nox.session(default=False)
 def demo(session: nox.Session) -> None:
     """Show the main job: in each framework, a real agent with a scripted model uses the shell."""
+    quietly = functools.partial(session.run, log=False, silent=True)
     pythons = {}
     for name in session.posargs or ADAPTERS:
         session.log(f'Installing {name} ...')
         home = ROOT / '.nox' / f'demo-{name}'
-        session.run(
-            'uv', 'venv', '--quiet', '--clear', '--python', sys.executable, str(home), silent=True
-        )
+        quietly('uv', 'venv', '--quiet', '--clear', '--python', sys.executable, str(home))
         pythons[name] = str(home / 'bin' / 'python')
         wheels = [_wheel(session, 'core'), _wheel(session, f'adapters/{name}')]
         needs = [*wheels, *_adapter(name)['test']]
-        session.run(
-            'uv',
-            'pip',
-            'install',
-            '--quiet',
-            '--python',
-            pythons[name],
-            *needs,
-            log=False,
-            silent=True,
-        )
+        quietly('uv', 'pip', 'install', '--quiet', '--python', pythons[name], *needs)
     again: list[str] = []  # the story is told once; after that, what differs
     for name, python in pythons.items():
         session.run(python, 'examples/demo', name, *again, external=True, log=False)
         again = ['--again']
+    if len(pythons) > 1:  # each has looked for itself, or the session has failed
+        print(
+            f'\nThe same in {len(pythons)} frameworks; each was denied rm and left nothing running.\n'
+        )
 
 
 @nox.session(default=False)
@@ -339,7 +333,7 @@ def record(session: nox.Session) -> None:
     _install(session, name)
     session.install('rich>=14,<16')
     title, demo = f'nox -s demo -- {name}', ['python', 'examples/demo', name]
-    picture = ['docs/assets/demo.svg', '--lines', '33', '--title', title]
+    picture = ['docs/assets/demo.svg', '--lines', '47', '--title', title]
     session.run('python', 'docs/record_demo.py', *picture, '--', *demo)
 
 

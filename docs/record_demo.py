@@ -78,15 +78,7 @@ def shown(command: list[str]) -> str:
 def picture(text: str, title: str, lines: int | None) -> str:
     """The text as an SVG; of more than `lines` lines the first ones, and a mark that there are more."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), legacy_windows=False)
-    rows: list[Text] = []
-    for line in Text.from_ansi(text.strip('\n')).split(allow_blank=True):
-        # A line that is too long goes on below its own beginning.
-        margin = re.match(r' *(?:[│▸] )?', line.plain)[0].replace('▸', ' ')
-        first, *others = line.wrap(console, COLUMNS - len(margin)) or [line]
-        rows += [
-            first,
-            *(Text(margin, style=line.get_style_at_offset(console, 0)) + other for other in others),
-        ]
+    rows = Text.from_ansi(text.strip('\n')).split(allow_blank=True)
     for row in rows[:lines]:
         console.print(row, soft_wrap=True)
     if lines is not None and len(rows) > lines:

@@ -8,7 +8,7 @@ from langchain_anyshell import ShellToolkit
 
 async def run(model_base_url: str, workdir: str, prompt: str) -> str:
     """Let an agent do it."""
-    model = ChatOpenAI(model='scripted', base_url=model_base_url, api_key='scripted')
+    model = ChatOpenAI(model='any', base_url=model_base_url, api_key='any')
     agent = create_agent(model, ShellToolkit(cwd=workdir).get_tools())
     answer = await agent.ainvoke({'messages': [('user', prompt)]})
     return answer['messages'][-1].text

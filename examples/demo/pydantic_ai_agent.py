@@ -10,7 +10,9 @@ from pydantic_ai_anyshell import Shell
 
 async def run(model_base_url: str, workdir: str, prompt: str) -> str:
     """Let an agent do it."""
-    client = AsyncOpenAI(base_url=model_base_url, api_key='scripted')
-    model = OpenAIChatModel('scripted', provider=OpenAIProvider(openai_client=client))
-    result = await Agent(model, capabilities=[Shell(cwd=workdir)]).run(prompt)
+    client = AsyncOpenAI(base_url=model_base_url, api_key='any')
+    provider = OpenAIProvider(openai_client=client)
+    model = OpenAIChatModel('any', provider=provider)
+    agent = Agent(model, capabilities=[Shell(cwd=workdir)])
+    result = await agent.run(prompt)
     return result.output

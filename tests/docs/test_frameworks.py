@@ -73,6 +73,12 @@ def test_errors_of_sandboxes_that_the_page_explains_are_in_the_code() -> None:
         assert [part for part in parts if part not in known] == [], said
 
 
+def test_what_the_demo_shows_of_an_agent_fits_a_terminal() -> None:
+    for agent in ROOT.glob('examples/demo/*_agent.py'):
+        shown = agent.read_text().partition('async def run')[2]
+        assert max(map(len, shown.splitlines())) <= 78, agent
+
+
 def test_every_framework_has_two_examples_of_at_most_forty_lines() -> None:
     for adapter in ROOT.glob('adapters/*/pyproject.toml'):
         for kind in ('shell', 'session'):
