@@ -584,6 +584,8 @@ class LocalProcesses(Processes):
             while alive and time.monotonic() < end:
                 await asyncio.sleep(min(pause, max(0, end - time.monotonic())))
                 pause = min(2 * pause, 0.05)
+                for process in processes:
+                    await self._hear_out(process)
                 self.reap()
                 alive = any(process.exit_code is None for process in processes) or any(
                     True for _ in marks.marked(low, high)
@@ -594,6 +596,15 @@ class LocalProcesses(Processes):
             marks.kill_marked(low, high)
             for process in processes:
                 self._reap_killed(process)
+
+    async def _hear_out(self, process: LocalProcess) -> None:
+        """Read what an attached command says while it ends: a full pipe would hold it up, and nobody waits for it now."""
+        if process.reading or self._closed:
+            return
+        for stream in STREAMS:
+            process.kept[stream] += take(process, stream)
+        if any(len(kept) > KEPT for kept in process.kept.values()):
+            await self.detach(process)
 
     def _reap_killed(self, process: LocalProcess) -> None:
         # Bounded: a process in uninterruptible sleep does not answer to SIGKILL before it wakes.

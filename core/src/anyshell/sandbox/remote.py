@@ -289,8 +289,24 @@ class KeptProcesses(ScriptProcesses):
 
     async def terminate(self, process: Process, *, grace: float) -> None:
         it = self._kept(process)
-        if it.state != 'lost':
+        if it.state == 'lost':
+            return
+        hearing = None if it.lane is None else asyncio.ensure_future(self._hear_out(it, it.lane))
+        try:
             await super().terminate(process, grace=grace)
+        finally:
+            if hearing is not None:
+                hearing.cancel()
+                await asyncio.wait((hearing,))
+
+    async def _hear_out(self, process: KeptProcess, lane: Lane) -> None:
+        """Read what a command says while it ends: a full pipe would hold it up, and nobody waits for it now."""
+        with contextlib.suppress(OSError, SandboxError):  # whoever reads on hears of it
+            while not process.done and not lane.eof:
+                for stream, data in self._pieces(process, lane):
+                    self._keep(process, stream, data)
+                if not process.done and not lane.eof:
+                    await ready(lane.watched())
 
     async def forget(self, process: Process) -> None:
         it = self._kept(process)

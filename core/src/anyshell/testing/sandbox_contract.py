@@ -371,6 +371,16 @@ class TimeoutRules(Rules):
         assert (await sandbox.execute('cat heard', cwd=place)).stdout == 'x\ntidied\n'
 
     @rule
+    async def test_a_long_farewell_is_heard_out(self, sandbox: Sandbox) -> None:
+        farewell = 'head -c 700000 /dev/zero | tr "\\0" x && echo saved; exit'
+        async with self.session(sandbox, kill_grace=10) as session:
+            begin = time.monotonic()
+            result = await session.run(f"trap '{farewell}' TERM; sleep 40 & wait", timeout=1)
+
+        assert result.stdout.endswith('xsaved\n')
+        assert time.monotonic() - begin < 10
+
+    @rule
     async def test_a_session_reports_a_limit(self, sandbox: Sandbox) -> None:
         async with self.session(sandbox) as session:
             result = await session.run('echo early; sleep 40', timeout=1)
