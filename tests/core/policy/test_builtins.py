@@ -29,11 +29,34 @@ RUNS_RM = (
     "eval nohup $x rm", "eval env $x'rm' x", "eval env $x/rm x", "v='; /bin'; eval ls $v/rm x", "shopt -s extglob\neval ls @(a|'$(rm x)')", "shopt -s extglob\neval ls @(a)';rm x'", 'eval . <(echo rm x)', 'bash -c "source "<(curl x)',
     # A descriptor that the shell has chosen
     "exec {fd}<<<'rm x'; . /dev/fd/$fd", "exec {fd}<<<'rm x'; bash /dev/fd/$fd", "exec {fd}<<<'rm x'; . /proc/$$/fd/$fd", 'exec {fd}<<E; source /dev/fd/$fd\nrm x\nE',
+    # Quotes in the default of an expansion protect nothing where that is evaluated
+    "echo $(( ${v:-'$(rm x)'} ))", "(( ${v:-'$(rm x)'} ))", "echo $[ ${v:-'$(rm x)'} ]", "for ((i=${v:-'$(rm x)'};i<0;)); do ls; done", "echo ${a[${v:-'$(rm x)'}]}", "a[${v:-'$(rm x)'}]=1", "w=abc; echo ${w:${v:-'$(rm x)'}}",
+    "echo \"$(( ${v:-'$(rm x)'} ))\"", "cat <<E\n$(( ${v:-'$(rm x)'} ))\nE", "(( ${v:-'a[$(rm x)]'} ))", "A=$((${v:-'`rm x`'})) ls", "echo $((${v:-{z,'`rm x`'}}))", "A=${a[${v:-$ \\\n(: 'a[$(rm x)]')}]} ls", "((ls); (((ls); (echo ${@:-'`rm x`'}))))",
+    "(( ${v:-${w:-'$(rm x)'}} ))", "echo ${a[b[0]]:'x[$(rm x)]'}", "let 'a[${ rm x; }]'",
+    "let ${v:-'a[$(rm x)]'}", "test -v ${v:-'a[$(rm x)]'}", "[ -v ${v:-'a[$(rm x)]'} ]", "printf -v ${v:-'a[$(rm x)]'} y", "printf ${o:--v} ${v:-'a[$(rm x)]'} y", "[[ ${v:-'a[$(rm x)]'} -eq 0 ]]", "[[ -v z${1:-'a[$(rm x)]'} ]]", "read ${z:-'a[$(rm x)]'} <<< x",
+    "declare ${z:-'a[$(rm x)]=1'}", "declare -n r=${z:-'a[$(rm x)]'}; r=1", "let \"${z:-a[\\$(rm x)]}\"", "let ${a[1]:-'a[$(rm x)]'}", "declare -i n; n=${z:-'a[$(rm x)]'}",
+    # It is code where it becomes a part of code
+    "eval \"echo ${z:-; rm x}\"", "bash -c \"echo ${z:-; rm x}\"", 'bash -c "echo ${z:-\\$(rm x)}"', "eval echo ${z:-'; rm x'}", 'eval "echo ${v:-${w:-\\$(rm x)}}"', 'eval "echo ${a[0]:-; rm x}"', 'eval "ls ${v/a/;rm x}"', 'eval "ls ${v//a/;rm x}"',
+    "x=${z:-'; rm y'}; eval \"ls $x\"",
+    # A value as a prompt, behind any subscript
+    "a=('$(rm x)'); b=(0); echo ${a[b[0]]@P}", "a='$(rm x)'; echo ${a[z[0]]@P}", "declare -A a=([\"]\"]='$(rm x)'); echo ${a[\"]\"]@P}", "x='$(rm y)'; [[ 'a[${x@P}]' -eq 0 ]]", "x='$(rm y)'; let 'a[${x@P}]=1'",
+    # What prints a number is another program
+    "nproc() { echo 5 rm x; }; eval 'timeout $(nproc) ls'", "nproc() { echo 5 rm x; }; trap 'timeout $(nproc) ls' EXIT", 'nproc() { echo 5 rm x; }; echo `timeout \\$(nproc) ls`', 'nproc(\\\n) { echo 5 rm x; }; timeout $(nproc) ls',
+    'functi\\\non nproc { echo 5 rm x; }; timeout $(nproc) ls', "trap 'nproc(''){ echo 5 rm x; }' DEBUG; timeout $(nproc) ls", "nproc() { echo 5 rm x; }; bash -c 'timeout $(nproc) ls'",
+    # extglob is switched on in a way that the reader does not see
+    'builtin shopt -s extglob\n!(ls)', "eval 'shopt -s extglob'\n!(ls)", '\\shopt -s extglob\n!(ls)', 'o=extglob; shopt -s $o\n!(ls)', "sho''pt -s ext\\glob\n!(ls)", "shopt -s extglob\neval '!(ls)'", 'o=extglob; bash -O "$o" -c \'!(ls)\'',
+    "env BASHOPTS=extglob bash -c '!(ls)'", 'builtin shopt -s extglob\nls `!(ls)`',
+    # PS4 is given its text in pieces
+    "PS4=('$(rm x)'); set -x; ls", "PS4='$'; PS4+='(rm x)'; set -x; ls", "v='$(rm x)'; PS4='${v@P}'; set -x; ls", "set -- '$(rm x)'; PS4=$1; set -x; ls", "a=('$(rm x)'); PS4=${a[0]}; set -x; ls", "PS4=${z:-'$(rm x)'}; set -x; ls",
+    "f() { PS4=$v; }; v='$(rm x)'; f; set -x; ls", "v='(rm x)'; PS4='$'; PS4+=$v; set -x; ls",
     # PS4 is read as a prompt
     "PS4='\\044(rm x) '; set -x; :", "PS4='\\140rm x\\140 '; set -x; :", "PS4=$'\\\\044(rm x)'; set -x; :", "set -x; PS4='+${x:=\\140rm x\\140}'; :", "x='\\44(rm x)'; PS4=$x; set -x; :", "PS4='$\\050rm x)'; set -x; :",
 )  # fmt: skip
 
 RUNS_NONE = (
+    "let x=${v:-$(ls)}", '[[ ${x:-0} -eq 0 ]]', '[ "${x:-a[0]}" = "$(ls)" ]', '(( ${x:-0} == 1 ))', 'echo ${x:${y:-0}:1}', 'echo ${a[${i:-0}]}', 'echo ${a[b[0]]} ${a["k]"]:-x} "${a[$i]}" "${!a[@]}" "${#a[@]}" "${a[@]:1:2}" "${a[-1]}" ${a[0]@Q}',
+    'bash -c "ls ${x//;/ }"', 'bash -c "ls ${f%;*}"', 'declare "$k=${v:-$(ls)}"', 'test -v ${v:-a}', '[ -n "${v:-$(ls)}" ]', "timeout $(nproc) ls", "bash -c 'timeout $(nproc) ls'", "f() { ls; }; bash -c 'ls'", '!(ls)', 'shopt -s nullglob\n!(ls)',
+    "PS4='+(${BASH_SOURCE}:${LINENO}): ${FUNCNAME[0]:+${FUNCNAME[0]}(): }'; set -x; ls", "v='a b'; PS4=$v; set -x; ls", "v='$(ls)'; PS4='+ '; set -x; ls",
     "eval ls $(echo)' -l'", 'eval ls *.txt', 'eval ls "$@"', 'shopt -s extglob\neval ls @(a|b)', "shopt -s extglob\neval ls @(a|';rm x')", 'eval x[1]=5', 'eval "cd $d && ls" *', 'eval cat <(ls)', 'watch ls $f', 'cat /dev/fd/$fd',
     "$'r\\x6dx' y", "echo $'\\x{72}m' x", "$'\\x' rm", 'jobs', 'jobs -l', 'jobs -p rm', 'jobs "$x"', 'fc -l', 'fc -ln 1 5', 'history -s rm', 'set +H; ls', 'set -euo pipefail; ls', 'set -o', 'set -o "$x"', 'set -e -o pipefail -x; ls', 'set +o history', 'shopt -s extglob', 'shopt -s nullglob globstar', 'shopt -uo history', 'bash +H -c ls',
     "bash -i <<'E'\n! ls\n[ a != b ]\nE", "bash <<'E'\necho !!\nE", "test \"$x\" = 'a[$(rm x)]'", "[ 'a[$(rm x)]' != \"$x\" ]", 'test -v x', '[ -v "$x" ]', '[ "$x" -eq 1 ]', 'printf "$f" "[$(ls)]"', "printf \"$f\" '[$(rm x)]'", "PS4='\\033[1m+ \\033[0m'; set -x; ls",
@@ -47,11 +70,14 @@ RUNS_MORE = (
     'f() { ls; }; for i in 1 2; do f; unset -f f; done', 'g() { ls; }; h() { g; }; trap h EXIT; unset -f g', 'f() { ls; }; trap f EXIT; unset f', 'f() { ls; }; f; unset $x; f', 'g() { ls; }; for i in 1 2; do eval g; unset -f g; done',
     # One that is not there yet
     'f() { g; }; f; g() { ls; }', 'f() { g; }; f | cat; g() { ls; }', 'f() { g; }; trap f EXIT; g() { ls; }', 'f() { h; }; h() { g; }; set -e; f; g() { ls; }; f', 'f() { g; }; ls $(f); g() { ls; }', 'command_not_found_handle() { g; }; ls; g() { ls; }', 'f() { g() { ls; }; h; }; h() { g; }; f', 'f() { g; }; f & g() { ls; }',
+    # In arithmetic
+    'unset x; ((ls = ${v:-PATH=1})); ls',
     # Text that the line itself puts in code
     "x='; nl y'; bash -c \"ls $x\"", "x='; nl y'; eval \"ls $x\"", "x='$(nl y)'; eval \"ls $x\"", "x='; nl y'; trap \"ls $x\" EXIT", "f() { eval \"ls $1\"; }; f '; nl y'", "o=-c; bash \"$o\" 'nl y'",
 )  # fmt: skip
 
 RUNS_LISTED = (
+    '((x = ${v:-0})); ls', '((x = ${v:=5})); ls', '((${x=5})); ls', '[[ ${x:=5} -eq 5 ]]; ls', '((n += ${x//a=b/})); ls', 'bash -c "ls ${x//;/ }"', 'bash -c "ls ${x%%|*}"',
     "PAGER='cat -n' git log", "EDITOR='ls -l' git commit", 'PAGER=cat git log', 'PAGER= git log', "GIT_PAGER='cat | wc' git log", 'f() { ls; }; unset x; f', 'f() { ls; }; unset -v f; f', 'f() { ls; }; unset "a[1]"; f', 'f() { ls; }; g() { ls; }; unset -f g; f', 'set +k; ls',
     # Functions that are defined behind those that call them
     'set -e\nf() { g; }\ng() { ls; }\nf', 'f() { g; }; g() { ls; }; [[ -d x ]] && f', 'f() { g; }; g() { ls; }; f | cat', 'f() { g; }; g() { ls; }; f & ls', 'cd x || exit\nf() { g; }\ng() { ls; }\nf', 'A=1; f() { [[ $1 ]] || g 1; }; g() { f; }; f && ls', 'x() { ls; }; x; f() { g; }; g() { x; }; f', 'f() { g; }; g() { ls; }', 'set -e; f() { eval g; }; g() { ls; }; trap f EXIT',

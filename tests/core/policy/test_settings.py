@@ -39,7 +39,7 @@ CHANGES_NOTHING = (
 
 # With a list of denied commands, these run a denied one: how a name is set here is not read.
 RUNS_WHAT_IS_NOT_READ = (
-    "printf -v 'BASH_CMDS[ls]' %s /bin/rm; ls x", 'declare BASH_CMDS[ls]=/bin/rm; ls x', "declare 'BASH_CMDS[ls]=/bin/rm'; ls x", "declare -A BASH_CMDS='([ls]=/bin/rm)'; ls x", "read 'BASH_CMDS[ls]' <<< /bin/rm; ls x",
+    "printf -v 'BASH_CMDS[ls]' %s /bin/rm; ls x", 'declare BASH_CMDS[$k]; ls x', 'declare BASH_CMDS[ls]=/bin/rm; ls x', "declare 'BASH_CMDS[ls]=/bin/rm'; ls x", "declare -A BASH_CMDS='([ls]=/bin/rm)'; ls x", "read 'BASH_CMDS[ls]' <<< /bin/rm; ls x",
     "read -r 'BASH_CMDS[ls]' <<< /bin/rm; ls x", ': ${BASH_CMDS[ls]:=/bin/rm}; ls x', ': ${BASH_CMDS[ls]=/bin/rm}; ls x', ': "${BASH_CMDS[ls]:=/bin/rm}"; ls x', ': ${BASH_CMDS[l[s]]:=/bin/rm}; ls x', 'declare -n q=BASH_CMDS; q[ls]=/bin/rm; ls x',
     "declare -n q='BASH_CMDS[ls]'; q=/bin/rm; ls x", 'f() { local -n q=BASH_CMDS; q[ls]=/bin/rm; }; f; ls x', 'n=BASH_CMDS; declare -n q=$n; q[ls]=/bin/rm; ls x', "n='BASH_CMDS[ls]'; printf -v \"$n\" /bin/rm; ls x",
     "n=BASH_CMDS; printf -v \"$n[ls]\" /bin/rm; ls x", "n='BASH_CMDS[ls]'; : ${!n:=/bin/rm}; ls x", "shopt -s expand_aliases; printf -v 'BASH_ALIASES[ls]' %s rm\nls x", "shopt -s expand_aliases; read 'BASH_ALIASES[ls]' <<< rm\nls x",

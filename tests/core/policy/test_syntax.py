@@ -8,8 +8,6 @@ from anyshell.policy.words import ansi_c
 
 ROWS = [
     # Where bash looks for the end of an expansion
-    ('echo ${v[[}\nrm x\n#]]}', {'echo', 'rm'}),
-    ('echo "${v[[}"\nrm x\n#]]}"', {'echo', 'rm'}),
     ('echo ${v:-}}; rm x', {'echo', 'rm'}),
     ('echo $(( $(rm x) + `zap` ))', {'echo', 'rm', 'zap'}),
     ('((rm 1); zap)', {'rm', 'zap'}),
@@ -128,6 +126,13 @@ def test_the_reader_finds_what_bash_runs(line: str, names: set[str]) -> None:
 @pytest.mark.parametrize(
     'line',
     [
+        'echo ${v[[}\nrm x\n#]]}',
+        'echo "${v[[}"\nrm x\n#]]}"',
+        "echo ${a[}'$(rm x)']}",
+        "echo ${a[x}'`rm x`']}",
+        "echo ${a[$\n{w:'$(rm x)'}]}",
+        "echo ${!a[}'$(rm x)']}",
+        "A=${a[}'$(rm x)']}",
         '((x${#))\nrm x',
         '(( ${x:-)) ; rm x\n} )); ls',
         'echo $(>f ! rm)',
@@ -190,6 +195,14 @@ def test_what_is_read_in_two_ways_or_in_none_is_refused(line: str) -> None:
         'ls >&f',
         'case x in a) ls;;& b) ls;; esac',
         '>f function f',
+        'a[0]=1',
+        'a[0]=/../../../usr/bin/rm x',
+        'echo ${a[0]}',
+        'echo "${a[@]}"',
+        'echo ${#a[@]}',
+        '{ ls; } &> f',
+        '(ls) &>> f',
+        'f() { ls; } &> x',
     ],
 )
 def test_what_only_bash_reads_is_refused_for_sh_by_name(line: str) -> None:
@@ -216,6 +229,21 @@ def test_what_posix_shells_read_in_different_ways_is_refused_for_sh(line: str) -
 
 
 @pytest.mark.parametrize(
+    'line',
+    [
+        'fd=1; echo x >&$fd',
+        'fd=2; echo x 1>&"$fd"',
+        'echo x >&$((1))',
+        'exec 3>&1; n=3; ls >&${n}',
+        'ls & ls && ls',
+        'echo a[0]=1 ${a#[}',
+    ],
+)
+def test_what_any_shell_may_read_is_read_for_sh(line: str) -> None:
+    assert find(line, shell='sh').calls
+
+
+@pytest.mark.parametrize(
     ('text', 'value'),
     [
         ('\\x72\\155', 'rm'),
@@ -225,6 +253,7 @@ def test_what_posix_shells_read_in_different_ways_is_refused_for_sh(line: str) -
         ('r\\c@x', 'r'),
         ('\\ca\\t', '\x01\t'),
         ('\\z', '\\z'),
+        ('\\c\uf8ff', '\uf8ff'),
         ('\\U00110000', '\ufffd'),
     ],
 )

@@ -28,7 +28,15 @@ from anyshell.policy.syntax import (
     read,
 )
 from anyshell.policy.values import Values
-from anyshell.policy.words import UNKNOWN, Word, arithmetic_names, fields, static, unknown
+from anyshell.policy.words import (
+    QUOTED_CODE,
+    UNKNOWN,
+    Word,
+    arithmetic_names,
+    fields,
+    static,
+    unknown,
+)
 from anyshell.policy.wrappers import program
 
 if TYPE_CHECKING:
@@ -189,6 +197,10 @@ class Search:
         # Whether a shell was taken to read nothing.
         self.took_nothing = False
         self.integers = False
+        # Whether the output of a program such as nproc was taken for a number, and what was not: it may be another program.
+        self._counted = self._renamed = False
+        # What is a pattern instead of a subshell should the line switch extglob on.
+        self._negations: list[Span] = []
         # The variables whose values are evaluated: those with the integer attribute, and references to others.
         self.evaluated: set[str] = set(_EVALUATED) if shell == 'bash' else set()
         # The commands in `functions`, by identity: to compare each with all others would take too long.
@@ -226,6 +238,20 @@ class Search:
     def _quotes_subscript(self) -> bool:
         return _SUBSCRIPT_CODE.search(self.text) is not None
 
+    @cached_property
+    def _redefines(self) -> bool:
+        return _REDEFINES.search(self.text.replace('\\\n', '')) is not None
+
+    def _numbers(self) -> bool:
+        """Whether programs such as nproc are what they are called, as far as the line has been walked."""
+        known = not (self._redefines or self._renamed or self._renames)
+        self._counted = self._counted or known
+        return known
+
+    @property
+    def _renames(self) -> bool:
+        return any(name in self.functions or name in self.aliases for name in _COUNTING)
+
     @property
     def values(self) -> Values:
         """What the line gives its variables; made when it is asked for, since most lines have none."""
@@ -240,6 +266,7 @@ class Search:
             (self._values is not None and self._values.late)
             or (self.redirected and self.took_nothing)
             or (bool(self.removed) and self._trusted)
+            or (self._counted and self._renames)
             or self._waits
             or self._splitting is not self._split_first
         )
@@ -247,20 +274,33 @@ class Search:
     def follow(self, first: Search) -> None:
         """Begin with what another walk over the same line has found out."""
         self._values, self.redirected, self.removed = first.values, first.redirected, first.removed
-        self._splitting = first._splitting
+        self._splitting, self._renamed = first._splitting, first._renames
         if first._waits:
             self._begins = Beginnings(first.functions, first.findings.calls)
 
     def line(self, command: str, stdin: Input) -> None:
         """Walk the line itself."""
-        commands, reader = read(command, shell=self.shell)
+        commands, reader = read(command, shell=self.shell, numbers=self._numbers)
         self._declare(commands)
         situation = Situation(self.shell, stdin)
         self.commands(commands, situation)
         self._adopt(reader, situation)
+        if self._negations and self._switches_extglob():
+            for span in self._negations:
+                reason = '`!(` is a pattern or a subshell, as extglob says. Put a blank behind the `!`, or leave extglob out.'
+                self.unresolve('code', reason, situation, self.text[slice(*span)], span)
+
+    def _switches_extglob(self) -> bool:
+        return any(setting.name == 'BASHOPTS' for setting in self.findings.settings) or any(
+            word.value is None or 'extglob' in word.value
+            for call in self.findings.calls
+            if call.name == 'shopt'
+            for word in call.arguments
+        )
 
     def _adopt(self, reader: Reader, situation: Situation) -> None:
         self.findings.operators += reader.operators
+        self._negations += reader.negations
         for message, span in reader.hidden:
             text = self.text[slice(*span)]
             self.unresolve(
@@ -329,7 +369,12 @@ class Search:
             return
         try:
             commands, reader = read(
-                text, shell=inner.shell, fixed=span, depth=inner.depth, extglob=extglob
+                text,
+                shell=inner.shell,
+                fixed=span,
+                depth=inner.depth,
+                extglob=extglob,
+                numbers=self._numbers,
             )
         except NotUnderstood as error:
             self.unresolve(
@@ -687,25 +732,16 @@ class Search:
                 text,
                 span,
             )
-        if value is None:
-            return
-        hidden = _quotes_code(value.literal)
-        if name in _RUN_BY_ITSELF and (
-            names := {part for kind, part in value.parts if kind in 'vV'}
-        ):
-            # The line may give that variable code as its text.
-            texts = [
-                item.value.literal
-                for item in self.findings.settings
-                if item.name in names and item.value
-            ]
-            hidden = hidden or any(map(_quotes_code, texts))
-        hidden = hidden or (name == 'PS4' and bool(value.substitutions))
-        prompts = name in {'PS0', 'PS1', 'PS2'} and self._interactive
-        reads = name in {'BASH_ENV', 'ENV'} and (
-            self.file(value, situation._replace(stdin='unknown')) == 'unknown'
+        expands = name in {'PS4', 'BASH_ENV', 'ENV'} or (
+            name in {'PS0', 'PS1', 'PS2'} and self._interactive
         )
-        if reads or (hidden and (prompts or name in {'PS4', 'BASH_ENV', 'ENV'})):
+        hidden = expands and self._hides_code(name, (value,) if values is None else values, span)
+        reads = (
+            name in {'BASH_ENV', 'ENV'}
+            and value is not None
+            and self.file(value, situation._replace(stdin='unknown')) == 'unknown'
+        )
+        if reads or hidden:
             self.unresolve(
                 'code',
                 f'{name} holds code that the shell runs by itself. Write those commands on their own.',
@@ -713,6 +749,8 @@ class Search:
                 text,
                 span,
             )
+        elif value is None:
+            return
         elif name.startswith('BASH_FUNC_'):
             self.unresolve(
                 'code',
@@ -732,19 +770,31 @@ class Search:
                 self.set(inner, None, situation, text, span, values=())
             self.integers, self.evaluated = integers, evaluated
 
+    def _hides_code(self, name: str, values: Sequence[Word | None], span: Span) -> bool:
+        """Whether a variable that the shell expands by itself may hold commands, with what the line has put in it."""
+        given = [item for item in values if item is not None]
+        whole = Word('', (('V', name),), span)
+        texts = [text for item in (*given, whole) for text in self.values.known(item)]
+        # What is learned later is looked at in another walk.
+        self.values.pasted.holds({name}.union(*(item.parameters for item in given)))
+        return (
+            any(_quotes_code(text) for text in (*texts, *(item.evaluated for item in given)))
+            or self.values.overflows(whole)
+            or (name == 'PS4' and any(item.substitutions for item in given))
+        )
+
     def _evaluates(self, name: str, value: Word | None) -> bool:
         """Whether a value runs what it quotes, since a variable gets it whose values are evaluated."""
         known = value is not None and all(kind in 'uqn' for kind, _ in value.parts)
         if name in self.evaluated and not known:
             return self._quotes_subscript
         evaluated = self.integers or name in self.evaluated
-        return evaluated and value is not None and _QUOTES_CODE.search(value.literal) is not None
+        return evaluated and value is not None and QUOTED_CODE.search(value.evaluated) is not None
 
     def hidden(self, words: Iterable[Word], situation: Situation) -> None:
         """Note words whose text is evaluated as a subscript or arithmetic, which runs what they quote."""
         for word in words:
-            literal = word.literal
-            if '$(' in literal or '`' in literal:
+            if QUOTED_CODE.search(word.evaluated):
                 self.unresolve(
                     'code',
                     'Its text is evaluated as arithmetic, which runs the commands quoted in it. Write those commands on their own.',
@@ -991,7 +1041,7 @@ class Beginnings:
 def _quotes_code(text: str) -> bool:
     """Whether a text that the shell expands by itself holds commands, also as a prompt spells them."""
     plain = _OCTAL.sub(lambda match: chr(int(match[1], 8) & 0x7F), text)
-    return _QUOTES_CODE.search(plain) is not None
+    return QUOTED_CODE.search(plain) is not None
 
 
 def _may_match(pattern: str, paths: Iterable[str]) -> bool:
@@ -1015,9 +1065,13 @@ _NAMES_RUN = frozenset(('BASH_CMDS', 'BASH_ALIASES'))
 _RUN_BY_ITSELF = frozenset(('PS4', 'BASH_ENV', 'PROMPT_COMMAND'))
 # Variables of bash itself with the integer attribute.
 _EVALUATED = ('RANDOM', 'SRANDOM', 'OPTIND', 'HISTCMD')
+# Programs whose output is taken for a number. By a function, an alias or a path the same name could print anything.
+_COUNTING = frozenset(('nproc', 'id', 'getconf', 'sysctl'))
+_REDEFINES = re.compile(
+    r'\([ \t\n]*\)|\b(?:function|alias|hash|enable|eval|source|PATH|BASH_CMDS|BASH_ALIASES)\b'
+)
 _LAST_ARGUMENT = re.compile(r'\$(?:_\b|\{[!#]?_\b)')
-# Commands that a text quotes, and those in a subscript anywhere in a line.
-_QUOTES_CODE = re.compile(r'\$\(|`')
+# Commands in a subscript anywhere in a line.
 _SUBSCRIPT_CODE = re.compile(r'(?<=[^\s\[;(|&!{])\[[^\[\]]*(?:\$\(|`)')
 _OCTAL = re.compile(r'\\([0-7]{1,3})')
 _PLAIN_DEFAULT = re.compile(r'\$\{\w+:?=(["\']?)([^$`"\'\\]*)\1\}')

@@ -15,9 +15,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
-from anyshell.policy.words import Part, Substitution, Word, ansi_c, arithmetic_names, plain_word
+from anyshell.policy.words import (
+    QUOTED_CODE,
+    Part,
+    Substitution,
+    Word,
+    ansi_c,
+    arithmetic_names,
+    evaluated,
+    plain_word,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAX_BYTES = 262_144
 MAX_DEPTH = 50
@@ -167,10 +179,6 @@ _HARMLESS_ANSI_C = re.compile(
 _PRINTS_NUMBER = re.compile(
     r'\$\([ \t]*(?:nproc(?:[ \t]+--all)?|id[ \t]+-[ug]|getconf[ \t]+_NPROCESSORS_ONLN|sysctl[ \t]+-n[ \t]+hw\.(?:logical|physical)?cpu)[ \t]*\)'
 )
-# By a function, an alias or a path the same name could print anything.
-_REDEFINES = re.compile(
-    r'\([ \t\n]*\)|\b(?:function|alias|hash|enable|eval|source|PATH|BASH_CMDS|BASH_ALIASES)\b'
-)
 _ESCAPED_META = frozenset(';&|<>()\'"`\\')
 _BREAKS = frozenset(' \t\n;&|<>()')
 _SPECIAL_PARAMETERS = frozenset('@*#?-$!0123456789')
@@ -225,6 +233,7 @@ class Reader:
         fixed: The place that everything read here has, for a text that is not part of the line itself.
         depth: How deeply this text is nested in others.
         extglob: Whether extended patterns are read in words.
+        numbers: Says whether programs such as nproc are what they are called, and so print a number.
         continued: Whether the text has a line continuation, where that is known: looking takes as long as the text.
     """
 
@@ -238,6 +247,7 @@ class Reader:
         fixed: Span | None = None,
         depth: int = 0,
         extglob: bool = False,
+        numbers: Callable[[], bool] = lambda: False,
         continued: bool | None = None,
     ) -> None:
         self.text = text
@@ -248,6 +258,7 @@ class Reader:
         self.fixed = fixed
         self.depth = depth
         self.extglob = extglob
+        self.numbers = numbers
         self.operators: list[tuple[str, Span]] = []
         self.pending: list[_HereDocument] = []
         self.continued = '\\\n' in text if continued is None else continued
@@ -261,6 +272,8 @@ class Reader:
         # What runs code that no one can see here, and the variables that expansions set.
         self.hidden: list[tuple[str, Span]] = []
         self.assigned: list[tuple[str, Span]] = []
+        # What is a pattern instead should extglob be on.
+        self.negations: list[Span] = []
 
     # Places and errors
 
@@ -470,7 +483,7 @@ class Reader:
                 token += '='
                 if match is None or not (first or assigning or mode == 'strict'):
                     continue
-                if not self.bash and (token.endswith('+=') or subscript is not None):
+                if not self.bash and (token.endswith('+=') or match[2]):
                     raise self.fail(f'`{token}` {_BASH_ONLY}', start)
                 after = self._skip(at)
                 if self._char(after) == '(' and mode != 'strict':
@@ -615,6 +628,7 @@ class Reader:
                     fixed=self.place(start, self.at),
                     depth=self.depth,
                     extglob=self.extglob,
+                    numbers=self.numbers,
                 )
             else:
                 reader = self._inside(start + 1, close)
@@ -644,6 +658,7 @@ class Reader:
             fixed=self.fixed,
             depth=self.depth,
             extglob=self.extglob,
+            numbers=self.numbers,
             continued=self.continued,
         )
         reader.memo, reader.again = self.memo, self.again
@@ -653,6 +668,7 @@ class Reader:
         self.operators += reader.operators
         self.hidden += reader.hidden
         self.assigned += reader.assigned
+        self.negations += reader.negations
 
     def _process(self, char: str, subs: list[Substitution]) -> None:
         start = self.at
@@ -815,7 +831,7 @@ class Reader:
             found = [Substitution('$(', self._until_parenthesis(start), self.place(start, self.at))]
         if not arithmetic:
             number = _PRINTS_NUMBER.fullmatch(self.text, start, self.at)
-            known = number is not None and not _REDEFINES.search(self.text)
+            known = number is not None and self.numbers()
             parts.append(('n' if known else 'X' if quoted else 'x', ''))
             self.operators.append(('$(', self.place(start, self.at)))
         self._keep(start, 'n' if arithmetic else 'x', found, mark)
@@ -870,7 +886,9 @@ class Reader:
                 name += char
                 self.at += 1
         several = name == '@'
-        subscripted = bool(name) and self.bash and self._peek() == '['
+        subscripted = bool(name) and self._peek() == '['
+        if subscripted and not self.bash:
+            raise self.fail(f'a subscript {_BASH_ONLY}', start)
         plain = bool(name) and not length and not indirect
         if plain and self._peek() == '}':
             self.at += 1
@@ -895,7 +913,13 @@ class Reader:
             several = several or rest.startswith(('[@]', '[*]'))
             self._no_hidden_code(_subscript(inner), start)
             assigns = re.search(r'\]:?=', rest) is not None
-            rest = re.sub(r'^\[[^]]*\]', '', rest)
+            behind = _behind_subscript(inner)
+            if behind is None:
+                # bash ends the expansion here where it splits the line, and at a later `}` where it expands the word.
+                error = self.fail('a subscript has no `]` before the `}`', start)
+                error.deferred = True
+                raise error
+            rest = behind
         first, second = rest[:1], rest[1:2]
         if first == '@' and 'P' in rest:
             self.hidden.append(
@@ -911,9 +935,8 @@ class Reader:
         if length:
             parts.append(('n', ''))
         else:
-            parts.append(
-                (('m' if several or indirect or '@' in rest else 'X') if quoted else 'x', '')
-            )
+            kind = ('m' if several or indirect or '@' in rest else 'X') if quoted else 'x'
+            parts.append((kind, evaluated(inner)))
 
     def _sh_lacks_form(self) -> bool:
         first, second = self._peek(), self._char(self._skip(self.at + 1))
@@ -1070,8 +1093,8 @@ class Reader:
 
     def _no_hidden_code(self, parts: list[Part], start: int) -> None:
         """Note text that arithmetic expands a second time: a subscript in it runs its `$(…)`."""
-        text = ''.join(text for kind, text in parts if kind in 'uq')
-        if '$(' in text or '`' in text:
+        text = evaluated(parts)
+        if QUOTED_CODE.search(text):
             self.hidden.append(
                 (
                     'Arithmetic and subscripts expand their text again, which runs the commands quoted in it',
@@ -1149,7 +1172,12 @@ class Reader:
             reader = self._inside(begin, begin + len(content))
         else:
             reader = Reader(
-                content, shell=self.shell, fixed=span, depth=self.depth, extglob=self.extglob
+                content,
+                shell=self.shell,
+                fixed=span,
+                depth=self.depth,
+                extglob=self.extglob,
+                numbers=self.numbers,
             )
         try:
             document.redirect.body = reader.here_text(span)
@@ -1233,7 +1261,7 @@ class Reader:
         if operator not in {'<&', '>&'} and self._is_descriptor(target):
             raise self.fail(f'`{operator}` has no target')
         redirect = Redirect(operator, descriptor, target, self.place(start, self.at))
-        if not self.bash and operator == '>&' and not target.raw.isdigit():
+        if not self.bash and operator == '>&' and not (target.value or '0').isdigit():
             raise self.fail(f'`>&` with a file {_BASH_ONLY}', start)
         if operator in {'<<', '<<-'}:
             self.pending.append(self._delimiter(redirect))
@@ -1308,7 +1336,11 @@ class Reader:
         char = self._peek()
         if char in {'<', '>'}:
             return self._char(self._skip(self.at + 1)) != '('
-        return char == '&' and self.bash and self._ahead('&>') > 0
+        if char != '&' or self._ahead('&>') < 0:
+            return False
+        if not self.bash:
+            raise self.fail(f'`&>` {_BASH_ONLY}')
+        return True
 
     # Lists
 
@@ -1476,9 +1508,12 @@ class Reader:
             start = self.at
             word = self._keyword()
             if word == '!':
-                if self.extglob and self._char(self._after_keyword(word)) == '(':
+                negates = self._char(self._after_keyword(word)) == '('
+                if negates and self.extglob:
                     raise self.fail('`!(` is a pattern or a subshell, as extglob says')
                 self._take(word)
+                if negates:
+                    self.negations.append(self.place(start, self.at + 1))
                 self._operator('!', start)
             elif word == 'time' and self.bash:
                 self._take(word)
@@ -1882,8 +1917,6 @@ class Reader:
                     self._redirect('', begin, redirects)
                     continue
                 if char == '&':
-                    if not self.bash and self._char(self.at + 1) == '>':
-                        raise self.fail(f'`&>` {_BASH_ONLY}')
                     break
             mode = '' if words or not strict else 'strict'
             # One begins here: all that could stand in its place was looked for.
@@ -1956,6 +1989,7 @@ def read(
     fixed: Span | None = None,
     depth: int = 0,
     extglob: bool = False,
+    numbers: Callable[[], bool] = lambda: False,
 ) -> tuple[Sequence, Reader]:
     """Read a program.
 
@@ -1965,7 +1999,7 @@ def read(
     Raises:
         NotUnderstood: When the text is outside the grammar.
     """
-    reader = Reader(text, shell=shell, fixed=fixed, depth=depth, extglob=extglob)
+    reader = Reader(text, shell=shell, fixed=fixed, depth=depth, extglob=extglob, numbers=numbers)
     return reader.script(), reader
 
 
@@ -1976,3 +2010,16 @@ def _subscript(parts: list[Part]) -> list[Part]:
         default=-1,
     )
     return parts[: last + 1]
+
+
+def _behind_subscript(parts: list[Part]) -> str | None:
+    """What stands behind the `]` of the subscript with which an expansion begins, or `None` where it has none."""
+    count = 0
+    for index, (kind, text) in enumerate(parts):
+        for at, char in enumerate(text if kind == 'u' else ''):
+            count += (char == '[') - (char == ']')
+            if not count:
+                # What is quoted or expanded is no operator.
+                marked = (text if kind == 'u' else '\0' + text for kind, text in parts[index + 1 :])
+                return text[at + 1 :] + ''.join(marked)
+    return None

@@ -12,14 +12,16 @@ if TYPE_CHECKING:
     from anyshell.policy.syntax import Sequence as Commands
 
 # What a part of a word is. The lower-case kinds stand outside quotes, where their value is split and globbed.
-#   u q  literal text       v V  one plain parameter, `$name`     x X  any other expansion
-#   n    one number for certain: `$((…))`, `$#`, `$$`, `$?`       m    quoted, but may become several words: "$@"
+#   u q  literal text       v V  one plain parameter, `$name`     x X  any other expansion, with the text in its `${…}`
+#   n    one number for certain: `$((…))`, `$#`, `$$`, `$?`       m    like X, but may become several words: "$@"
 #   p    process substitution
 Kind = Literal['u', 'q', 'v', 'V', 'x', 'X', 'n', 'm', 'p']
 Part = tuple[Kind, str]
 
 # Text pasted into code whose value is not known: the reader treats it as a character of a word.
 UNKNOWN = '\uf8ff'
+# What runs commands where a text is expanded once more.
+QUOTED_CODE = re.compile(r'\$\(|`|@P\}|\$\{[\s|]')
 
 _GLOB = re.compile(r'[*?]|[@+!]\(')
 _PATTERN = re.compile(r'[*?{\[]')
@@ -84,6 +86,11 @@ class Word:
     def literal(self) -> str:
         """The text whose value is known, with expansions left out."""
         return ''.join(text for kind, text in self.parts if kind in 'uq')
+
+    @property
+    def evaluated(self) -> str:
+        """The text that the word may hold: its literal text, and that in its expansions."""
+        return evaluated(self.parts)
 
     @property
     def globs(self) -> bool:
@@ -200,11 +207,14 @@ class Word:
         return Word(self.raw, (('q', text.replace(mark, UNKNOWN)),), self.span, self.substitutions)
 
 
+def evaluated(parts: Sequence[Part]) -> str:
+    """The text that may be expanded once more: what is literal, also as the default of a `${…}`."""
+    return ''.join(text for kind, text in parts if kind in 'uqxXm')
+
+
 def arithmetic_names(parts: Sequence[Part]) -> list[str]:
     """The variables that a text sets when it is evaluated as arithmetic; '' for one whose name is not known."""
-    text = ''.join(
-        part if kind in 'uq' else '0' if kind == 'n' else UNKNOWN for kind, part in parts
-    )
+    text = ''.join(map(_arithmetic, parts))
     names: list[str] = []
     outer: list[str | None] = []
     last: str | None = None
@@ -229,6 +239,13 @@ def arithmetic_names(parts: Sequence[Part]) -> list[str]:
                 names.append(last)
             before, last = False, None
     return names
+
+
+def _arithmetic(part: Part) -> str:
+    kind, text = part
+    if kind in 'xXm' and text:
+        return f'{UNKNOWN};{text};{UNKNOWN}'  # nothing is joined to what stands in an expansion
+    return text if kind in 'uq' else '0' if kind == 'n' else UNKNOWN
 
 
 def plain_word(text: str, span: tuple[int, int]) -> Word:

@@ -563,7 +563,13 @@ def _test(search: Search, name: str, words: list[Word], situation: Situation, sp
     ):
         return  # with three arguments the middle one is the operator (POSIX, test)
     if any(word.value in {'-v', '-R'} or _may_be_option(word) for word in words):
-        search.hidden([word for word in words if _SUBSCRIPTED.match(word.code)], situation)
+        search.hidden([word for word in words if _subscripted(word)], situation)
+
+
+def _subscripted(word: Word) -> bool:
+    """Whether a word may be a variable with a subscript."""
+    given = ''.join(text for kind, text in word.parts if kind in 'xXm')
+    return _SUBSCRIPTED.match(word.code) is not None or _SUBSCRIPTED.search(given) is not None
 
 
 def _let(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -661,7 +667,7 @@ def _printf(search: Search, name: str, words: list[Word], situation: Situation, 
         search.hidden([target], situation)
         _set_names(search, [target], situation, values=(None, *words[2:]))
     elif words and _may_be_option(words[0]):
-        search.hidden([word for word in words[1:2] if _SUBSCRIPTED.match(word.code)], situation)
+        search.hidden([word for word in words[1:2] if _subscripted(word)], situation)
 
 
 def _wait(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -705,7 +711,9 @@ def _declare(
             continue
         match = _DECLARING.match(word.prefix())
         target, value = (
-            (word.prefix()[: match.end()], word.without(match.end())) if match else (literal, None)
+            (word.prefix()[: match.end()], word.without(match.end()))
+            if match
+            else (word.evaluated, None)
         )
         search.hidden([static(re.sub(r'\+?=$', '', target), word.span, word.raw)], situation)
         evaluated = unsure or 'i' in flags or 'n' in flags
@@ -850,7 +858,7 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
             return
         for word in operands[1:]:
             search.values.learn('@', word)
-        extglob = any('extglob' in word.literal for word in words[:index])
+        extglob = any(word.value is None or 'extglob' in word.value for word in words[:index])
         search.code(code, situation, by=name, shell=grammar, extglob=extglob)
     elif reads or not operands:
         read = situation.stdin
