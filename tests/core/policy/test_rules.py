@@ -196,8 +196,8 @@ UNSURE = [
     )),
     ('npm run deploy', ('npm run "$x"', 'npm run -s "$x"', 'npm run -w "$w" "$x"', 'npm "$x" deploy')),
     # A word of which something is known
-    ('rm -rf', ('rm "$f"', 'rm "-$x"', 'rm -"$x"f y', 'rm "$x"f', 'rm -r"$x"', 'rm $d/x', 'rm "$d/x" -rf', 'rm -v "$f"')),
-    ('make install', ('make "$D/x" install', 'make ~/x install', 'make ~', 'make in"$x"ll', 'make "$a"ns"$b"a"$c"')),
+    ('rm -rf', ('rm *', 'rm -f * x', 'rm -f $x y', 'rm -*', 'rm -?f x', 'rm -[r]f', 'rm -[r"]"]f', 'shopt -s extglob\nrm -+(r)f x', 'rm $f*.o', 'rm "$x" -- "$f"', 'rm *.o -rf', 'rm "$f"', 'rm "-$x"', 'rm -"$x"f y', 'rm "$x"f', 'rm -r"$x"', 'rm $d/x', 'rm "$d/x" -rf', 'rm -v "$f"')),
+    ('make install', ('make "A$x" install', 'make "A:$x" install', 'make "$D/x" install', 'make ~/x install', 'make ~', 'make in"$x"ll', 'make "$a"ns"$b"a"$c"')),
     ('curl -X DELETE', ('curl "$x" DELETE', 'curl "$x" "$y"', 'curl -s "$x" -v "$y"', 'curl -X "$m" u', 'curl $x', 'curl "$x" $y', 'curl "-X" D*')),
     ('make deploy', ('make "$x"', 'make -j "$x" "$y"', 'make -j$x all', 'make A=$x all')),
 ]  # fmt: skip
@@ -221,8 +221,8 @@ MISSED = [
     ('python -m http.server', ('python "$D/x.py"', 'python ~/x.py', 'python "$x"', 'python "$x" -m')),
     ('curl -X DELETE', ('curl "$url"', 'curl -s "$url"', 'curl -s "$url" -o f', 'curl "$base/x" -d DELETED')),
     ('chmod 777', ('chmod -R u+x ~/x', 'chmod u+x "$f"', 'chmod "$m"x f')),
-    ('rm -rf', ('rm ~/x', 'rm "$d/x"', 'rm "$d/x" "$e/y"', 'rm ~me/x', 'rm x"$d"', 'rm "$d"/', 'rm "${d}f/"')),
-    ('make install', ('make "$D/out"', 'make "$a"ll"$b"in', 'make "$a"nst"$b"nst"$c"', 'make "$x"installed', 'make "inst$x"stall')),
+    ('rm -rf', ('rm *.o', 'rm -f *.o y', 'rm "$d"/*.o', 'rm ~/*.o', 'rm -- "$f"', 'rm -f -- "$f"', 'rm -v -- $f *', 'rm x[r]f', 'rm ?.[o] "$d/x"', 'rm ~/x', 'rm "$d/x"', 'rm "$d/x" "$e/y"', 'rm ~me/x', 'rm x"$d"', 'rm "$d"/', 'rm "${d}f/"')),
+    ('make install', ('make "x/$y" install', 'make "A$x" all', 'make "$D/out"', 'make "$a"ll"$b"in', 'make "$a"nst"$b"nst"$c"', 'make "$x"installed', 'make "inst$x"stall')),
     ('find -delete', ('find ~/src -name x', 'find "$D/x" -name y', 'find "$D/x" -name "y$z"')),
     ('git push --force', ('git "$x"', 'git push "o$x"', 'git push "$x/y"')),
     ('cargo publish', ('cargo +nightly test publish', 'cargo test +nightly publish', 'cargo -q test publish')),

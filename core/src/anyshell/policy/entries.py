@@ -101,6 +101,8 @@ _APART = frozenset(('git', 'npm', 'pnpm', 'yarn', 'go', 'terraform'))
 _ASSIGNED = frozenset(('make', 'gmake'))
 _NUMBER = re.compile('[0-9]+')
 _ASSIGNMENT = re.compile(r'[\w.-]+(?:[?+!]|::?:?)?=')
+_BRACKET = re.compile(r'\[|[@+!]\(')
+_MAY_ASSIGN = re.compile(rf'{_ASSIGNMENT.pattern}|[\w.-]*(?:[?+!]|::?:?)?\Z')
 
 
 def _tokens(text: str) -> list[str]:
@@ -284,7 +286,9 @@ def _begins(  # noqa: C901  # each kind of word is a case
     return True
 
 
-def _may_begin(program: str, words: Sequence[Word], wanted: Sequence[str]) -> bool | None:
+def _may_begin(  # noqa: C901, PLR0912  # each kind of word is a case
+    program: str, words: Sequence[Word], wanted: Sequence[str]
+) -> bool | None:
     """Whether arguments may begin with `wanted`, whatever options stand before and between; `None` when one is unknown.
 
     An option that is not known may be a flag or take the next word: both are followed. A word that is neither an
@@ -293,22 +297,28 @@ def _may_begin(program: str, words: Sequence[Word], wanted: Sequence[str]) -> bo
     """
     unsure = False
     # How many of the wanted words stand before the word at hand, and before the next one, on each way to read the line;
-    # and whether all of them are known.
-    here, there = {(0, True)}, set[tuple[int, bool]]()
+    # whether all of them are known; and whether a `--` has ended the options.
+    here, there = {(0, True, False)}, set[tuple[int, bool, bool]]()
     for index, word in enumerate(words):
-        after = set[tuple[int, bool]]()
+        after = set[tuple[int, bool, bool]]()
         start = _start(word) if word.value is None else word.value
         following = words[index + 1] if index + 1 < len(words) else None
-        for found, sure in here:
-            if not word.one_field and wanted[found].startswith(start):
+        narrow = _is_narrow(word)
+        for found, sure, ended in here:
+            want = wanted[found]
+            if word.value is not None:
+                may_be = word.value == want
+            elif ended and want.startswith('-'):
+                continue  # an operand
+            else:
+                may_be = _may_be(word, want) if narrow else want.startswith(start)
+            if may_be and not word.one_field:
                 unsure = True  # what comes out of it may begin with all that is wanted
                 continue
-            if word.value == wanted[found] or (
-                word.value is None and word.one_field and _may_be(word, wanted[found])
-            ):
+            if may_be:
                 known = sure and word.value is not None
                 if found + 1 < len(wanted):
-                    there.add((found + 1, known))
+                    there.add((found + 1, known, ended))
                 elif known:
                     return True
                 else:
@@ -316,14 +326,15 @@ def _may_begin(program: str, words: Sequence[Word], wanted: Sequence[str]) -> bo
             one, two = _passed(
                 program, word, start, following, first=not index, before=wanted[:found]
             )
-            state = (found, sure and (word.value is not None or bool(start)))
-            if one:
-                there.add(state)
-            if two:
-                after.add(state)
+            known = sure and (word.value is not None or start.startswith(('-', '+')))
             # More words than one may come out of these, and the wanted one be among them.
-            unsure = unsure or ((one or two) and not word.one_field)
-            unsure = unsure or (two and following is not None and not following.one_field)
+            several = two and following is not None and not following.one_field
+            if one or several:
+                there.add((found, known, ended or word.value == '--'))
+            if two:
+                after.add((found, known, ended))
+            unsure = unsure or ((one or two) and not narrow)
+            unsure = unsure or (several and following is not None and not _is_narrow(following))
         here, there = there, after
         if not here and not there:
             break
@@ -345,24 +356,41 @@ def _passed(
         return True, '/' not in word.literal
     if not start.startswith('-') or word.value == '-':
         toolchain = first and program == 'cargo' and start.startswith('+')
-        assigned = program in _ASSIGNED and _ASSIGNMENT.match(start) is not None
+        pattern = _ASSIGNMENT if word.value is not None else _MAY_ASSIGN
+        assigned = program in _ASSIGNED and pattern.match(start) is not None
         return toolchain or assigned, False
     option = None
     if word.value is not None or '=' in start:
         option = _option(program, start, before=before)
     if option is None or option.takes == 'number':
-        return True, True
+        return True, following is None or following.value != '--'
     if option.takes == 'value':
         return following is not None and _is_odd(following), True
     return True, following is not None and _is_truth(following)
 
 
+def _is_narrow(word: Word) -> bool:
+    """Whether each argument that a word becomes has the text that is known of it: it is one, or names of files."""
+    return word.one_field or not (
+        word.braces
+        or any(kind in 'vxm' or (kind == 'u' and UNKNOWN in text) for kind, text in word.parts)
+    )
+
+
 def _may_be(word: Word, wanted: str) -> bool:
-    """Whether a word that is not known, and becomes one argument, may be the one that is wanted."""
-    text = word.code
-    if word.tilde:
-        _, slash, rest = text.partition('/')
-        text = f'{UNKNOWN}{slash}{rest}'
+    """Whether an argument that a word becomes may be the one that is wanted, by the text that is known of it."""
+    text = ''
+    for kind, part in word.parts:
+        known = part if kind in {'u', 'q'} else UNKNOWN
+        if kind == 'u':
+            if not text and part.startswith('~'):
+                _, slash, rest = part.partition('/')
+                known = f'{UNKNOWN}{slash}{rest}'
+            known = re.sub('[*?]', UNKNOWN, known)
+        text += known
+        if kind == 'u' and (pattern := _BRACKET.search(known)):
+            text = text[: len(text) - len(known) + pattern.start()] + UNKNOWN
+            break
     first, *middle, last = text.split(UNKNOWN)
     at = len(first)
     for piece in middle:
