@@ -219,7 +219,9 @@ def test_code_of_a_page_does_what_the_page_says(
         pytest.skip(first.verbs['skip'])
     for fence in chain:
         if 'package' in fence.verbs:
-            pytest.importorskip(fence.verbs['package'])
+            name = fence.verbs['package']
+            where = 'its pins need an environment of their own, which `nox -s peers` makes'
+            pytest.importorskip(name, reason=f'{name} is not here: {where}')
         if 'needs' in fence.verbs:
             request.node.add_marker(pytest.mark.needs(fence.verbs['needs']))
             request.config.hook.pytest_runtest_setup(item=request.node)
