@@ -1892,7 +1892,7 @@ class _Known:
     def takes(self, option: Word) -> int | None:
         """How many of the next words are the values of an option; `None` when it is not known."""
         text = option.value or option.prefix()
-        if '=' in text or text == '-' or text.startswith('+'):
+        if not text or '=' in text or text == '-' or text.startswith('+'):
             return 0
         if option.value is None:
             return 0 if text[:2] in self.valued else None
@@ -1994,7 +1994,7 @@ def runner(
                 index += word.value in code
             elif started and text in ends:
                 return
-            elif text.startswith(('-', '+')):
+            elif text.startswith(('-', '+')) or not (text or word.one_field):  # `$options`
                 takes = known.takes(word)
                 if takes is None and words[index:] and not words[index].prefix().startswith('-'):
                     if started and operand == 'command':
@@ -2105,7 +2105,32 @@ def _sops(search: Search, name: str, words: list[Word], situation: Situation, sp
 
 
 # What these take first is the name of something of their own.
-_FIRST_A_SUBCOMMAND = frozenset(('git', 'ip', 'perf', 'fd', 'fdfind', 'direnv', 'rustup', 'rr'))
+_FIRST_A_SUBCOMMAND = frozenset(
+    (
+        'git',
+        'ip',
+        'perf',
+        'fd',
+        'fdfind',
+        'direnv',
+        'rustup',
+        'rr',
+        'cargo',
+        'npm',
+        'pnpm',
+        'yarn',
+        'bun',
+        'uv',
+        'poetry',
+        'pipenv',
+        'pdm',
+        'hatch',
+        'bundle',
+        'conda',
+        'mamba',
+        'nix',
+    )
+)
 _NICE = r'-{1,2}[+-]?\d+'
 _RUNS = rest()
 
