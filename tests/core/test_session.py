@@ -386,7 +386,12 @@ def test_no_thread_and_no_task_outlives_a_call(shell) -> None:
     assert threading.active_count() == before
 
 
-async def test_ctrl_c_in_a_synchronous_call_inside_a_loop_ends_its_command(driver, sleeper) -> None:
+@pytest.mark.parametrize(
+    'run', ['asyncio.run', 'asyncio.new_event_loop().run_until_complete'], ids=['run', 'loop']
+)
+async def test_ctrl_c_in_a_synchronous_call_inside_a_loop_ends_its_command(
+    run, driver, sleeper
+) -> None:
     program = driver(
         """
         async def main():
@@ -398,10 +403,9 @@ async def test_ctrl_c_in_a_synchronous_call_inside_a_loop_ends_its_command(drive
             except KeyboardInterrupt:
                 say('interrupted')
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        loop = asyncio.new_event_loop()
-        loop.run_until_complete(main())
-        loop.close()
-        """,
+        """
+        + run
+        + '(main())',
         sleeper.command,
     )
     assert program.line() == 'ready'

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import signal
 import threading
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Generator
     from types import TracebackType
 
 T = TypeVar('T')
@@ -84,15 +86,33 @@ def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     # What the caller has in context variables (a span, the state of a graph) is there in the thread too.
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(work,), name='anyshell-run-sync')
-    thread.start()
+    with _ctrl_c_raises():
+        try:
+            thread.start()
+            return ended.result()
+        except BaseException:
+            # Ctrl+C here: the command must end before that leaves.
+            if not ended.done():
+                loop, task = started.result(timeout=5)
+                if task is not None:
+                    loop.call_soon_threadsafe(task.cancel)
+            raise
+        finally:
+            thread.join()
+
+
+@contextmanager
+def _ctrl_c_raises() -> Generator[None]:
+    """`asyncio.run` has Ctrl+C cancel a task of its loop, which stands still here: back to Python's own way meanwhile."""
+    handler = signal.getsignal(signal.SIGINT)
+    owner = getattr(getattr(handler, 'func', None), '__self__', None)
+    if threading.current_thread() is not threading.main_thread() or not isinstance(
+        owner, asyncio.Runner
+    ):
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        return ended.result()
-    except BaseException:
-        # Ctrl+C here: the command must end before that leaves.
-        if not ended.done():
-            loop, task = started.result(timeout=5)
-            if task is not None:
-                loop.call_soon_threadsafe(task.cancel)
-        raise
+        yield
     finally:
-        thread.join()
+        signal.signal(signal.SIGINT, handler)
