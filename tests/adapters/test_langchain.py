@@ -569,6 +569,9 @@ def test_middleware_has_nothing_to_ask_when_nobody_is_there() -> None:
     assert ShellToolkit(ask_commands=['touch']).needs_approval(Request())
     assert not ShellToolkit(ask_commands=['touch'], on_ask='deny').needs_approval(Request())
     assert not ShellToolkit(ask_commands=['mv']).needs_approval(Request())
+    Request.tool_call['args'] = {'command': 'sh', 'stdin': True}
+    Request.tool_call['name'] = 'start_command'
+    assert ShellToolkit(unresolved='ask').needs_approval(Request())
     Request.tool_call = {'name': 'check_command', 'args': {'command_id': 'j1'}, 'id': 'call_1'}
     assert not ShellToolkit(ask_commands=['touch']).needs_approval(Request())
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from anyshell import LocalSandbox, OptionError, Policy, Sessions, ShellSession
+from anyshell import Decision, LocalSandbox, OptionError, Policy, Sessions, ShellSession, Verdict
 
 
 def pickled(value: Any) -> Any:
@@ -74,6 +74,49 @@ def test_session_is_a_session() -> None:
     assert str(caught.value) == (
         "session='mine' is not allowed: it must be None or a ShellSession that is open"
     )
+
+
+@pytest.mark.parametrize(
+    ('tool', 'arguments', 'decision'),
+    [
+        ('run_command', {'command': 'ls'}, Decision.ALLOW),
+        ('run_command', {'command': 'git push'}, Decision.ASK),
+        ('run_command', {'command': 'rm x'}, Decision.DENY),
+        ('start_command', {'command': 'sh'}, Decision.ALLOW),
+        ('start_command', {'command': 'sh', 'stdin': True}, Decision.ASK),
+        (
+            'run_command',
+            {'command': 'sh', 'stdin': True},
+            Decision.ALLOW,
+        ),  # it knows no such argument
+        ('run_command', {'command': ['git', 'push']}, Decision.ALLOW),  # it never runs
+        ('check_command', {'command_id': 'j1'}, Decision.ALLOW),
+        ('another_tool', {'command': 'git push'}, Decision.ALLOW),
+    ],
+)
+def test_verdict_on_a_call_is_there_before_it_is_made(
+    tool: str, arguments: dict[str, Any], decision: Decision
+) -> None:
+    sessions = Sessions({'ask_commands': ['git push'], 'unresolved': 'ask'})
+
+    assert sessions.verdict(tool, arguments).decision is decision
+
+
+def test_verdict_is_no_question_where_nobody_is_there() -> None:
+    sessions = Sessions({'ask_commands': ['git push'], 'on_ask': 'deny'})
+
+    assert sessions.verdict('run_command', {'command': 'git push'}).decision is Decision.ALLOW
+
+
+def test_verdict_is_that_of_a_policy_that_is_handed_in() -> None:
+    class Never:
+        def check(self, command: str) -> Verdict:
+            return Verdict(Decision.DENY, command)
+
+    sessions = Sessions({}, policy=Never())  # type: ignore[arg-type] - a `check` of one argument is enough
+
+    found = sessions.verdict('start_command', {'command': 'sh', 'stdin': True})
+    assert found == Verdict(Decision.DENY, 'sh')
 
 
 async def test_closing_closes_what_runs_what_waits_and_what_comes() -> None:

@@ -45,7 +45,7 @@ LAYERS: dict[str, set[str]] = {
     'replies': {'errors', 'output', 'tools'},
 }
 LAYERS['session'] = {*LAYERS}
-LAYERS['sessions'] = {'errors', 'keywords', 'options', 'session'}
+LAYERS['sessions'] = {'errors', 'keywords', 'options', 'policy', 'session'}
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
 
 from anyshell.errors import OptionError
 from anyshell.keywords import refuse_unknown
 from anyshell.options import ShellKeywords, ShellOptions, option_names
+from anyshell.policy import Decision, Policy, Verdict
 from anyshell.session import ShellSession
 
 if TYPE_CHECKING:
-    from anyshell.policy import Policy
     from anyshell.sandbox import Sandbox
 
 
@@ -91,6 +93,32 @@ class Sessions:
     def knows(self, run: Hashable) -> bool:
         """Whether a run has a session that ends with it."""
         return run in self._running
+
+    def verdict(self, tool: str, arguments: Mapping[str, Any]) -> Verdict:
+        """What the policy says about a call, for a framework that asks a person before it makes the call.
+
+        Args:
+            tool: The tool's name.
+            arguments: What the model gave.
+
+        Returns:
+            ALLOW also where nobody is to be asked: with `on_ask='deny'`, without a command, and for arguments that are wrong,
+            since the call itself says so.
+        """
+        models = {known.name: known.arguments for known in self.own.tools}
+        if tool not in models or self.own.options.on_ask == 'deny':
+            return Verdict(Decision.ALLOW)
+        try:
+            given = models[tool].model_validate(arguments)
+        except ValidationError:
+            return Verdict(Decision.ALLOW)
+        command: str | None = getattr(given, 'command', None)
+        if command is None:
+            return Verdict(Decision.ALLOW)
+        policy = self.own.policy()
+        if isinstance(policy, Policy) and getattr(given, 'stdin', False):  # pyright: ignore[reportUnnecessaryIsInstance]  # anything with a `check` of one argument serves
+            return policy.check(command, open_input=True)
+        return policy.check(command)
 
     def end(self, run: Hashable, *, paused: bool = False) -> ShellSession | None:
         """Say that a run has ended, or that it pauses.

@@ -84,11 +84,8 @@ class ShellToolkit(BaseToolkit):
         Args:
             request: The middleware's `ToolCallRequest`.
         """
-        session, call = self._sessions.own, request.tool_call
-        command = call['args'].get('command')
-        if session.options.on_ask == 'deny' or not isinstance(command, str):
-            return False
-        if session.policy().check(command).decision is not Decision.ASK:
+        call = request.tool_call
+        if self._sessions.verdict(call['name'], call['args']).decision is not Decision.ASK:
             return False
         self._reviewed.add(request)
         return True
@@ -113,7 +110,12 @@ class ShellToolkit(BaseToolkit):
         ) -> tuple[str, dict[str, Any]]:
             session = self._session(callbacks, config)
             own = next(own for own in session.tools if own.name == tool.name)
-            given = {name: value for name, value in arguments.items() if value is not None}
+            # LangChain fills in the defaults, which a person who is asked has no need to see.
+            given = {
+                name: value
+                for name, value in arguments.items()
+                if value != tool.arguments.model_fields[name].default
+            }
             reply = await self._reply(own, given, config, runtime)
             if reply.is_error:
                 raise ToolException(reply.text)

@@ -26,7 +26,6 @@ from anyshell import (
     ShellKeywords,
     ShellSession,
     Tool,
-    Verdict,
     run_sync,
 )
 from openai_agents_anyshell.output import CommandOutput, Listener, Listeners
@@ -101,7 +100,8 @@ class ShellTools:
         except ValueError:
             given = None
         arguments = cast('dict[str, Any]', given) if isinstance(given, dict) else {}
-        return ApprovalRequired(self._verdict(arguments)).request(item.name or '', arguments)
+        name = item.name or ''
+        return ApprovalRequired(self._sessions.verdict(name, arguments)).request(name, arguments)
 
     def edit(self, item: ToolApprovalItem, command: str) -> None:
         """Have another command run in place of that of an interruption, once it is approved.
@@ -138,7 +138,7 @@ class ShellTools:
         async def needs_approval(
             _context: RunContextWrapper[Any], arguments: dict[str, Any], _call_id: str
         ) -> bool:
-            return self._verdict(arguments).decision is Decision.ASK
+            return self._sessions.verdict(tool.name, arguments).decision is Decision.ASK
 
         return FunctionTool(
             name=tool.name,
@@ -176,13 +176,6 @@ class ShellTools:
         if edited is not None:
             reply = replace(reply, text=ApprovalRequired.edited(edited, reply.text))
         return reply
-
-    def _verdict(self, arguments: dict[str, Any]) -> Verdict:
-        command = arguments.get('command')
-        if not isinstance(command, str) or self.session.options.on_ask == 'deny':
-            # What is wrong is said by the call, without asking anybody.
-            return Verdict(Decision.ALLOW)
-        return self.session.policy().check(command)
 
     def _extract(self, context: FunctionToolCustomDataContext) -> dict[str, Any]:
         return self._facts.pop(cast('RunContextWrapper[Any]', context.tool_context), {})

@@ -465,6 +465,21 @@ class AdapterContract(ABC):
         assert Path(self.workdir, 'log').read_text() == 'began\n'
         assert 'j2' not in server.tool_results()[-1]
 
+    def test_person_is_asked_about_a_shell_that_takes_input(self) -> None:
+        """What is written to it later is judged by nobody."""
+        call = ('start_command', {'command': 'sh', 'stdin': True})
+        policy = Policy.from_lists(ask_commands=ASKED, unresolved='ask')
+        verdict = policy.check('sh', open_input=True)
+        expected = ApprovalRequired(verdict).request(*call)
+
+        server, asked = self.converse(
+            [[call], 'Done.'], [Said(yes=False, message='Not this.')], unresolved='ask'
+        )
+
+        ((request,),) = asked
+        assert {name: request[name] for name in expected} == expected
+        assert 'Not this.' in server.tool_results()[0]
+
     def test_approval_is_for_one_call(self) -> None:
         """The same command asks again."""
         server, asked = self.converse(
