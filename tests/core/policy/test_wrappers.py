@@ -92,6 +92,12 @@ RUNS = (
     'env {,} @', '{,env} @', ". /*dev/stdin <<< '@'", "bash /dev/std?n <<< '@'", "bash /d[e]v/fd/* <<< '@'", "bash /dev/std[^x]n <<< '@'", "bash /dev/std[[:alpha:]]n <<< '@'", "bash /d[!x]v/stdin <<< '@'", "shopt -s extglob\nbash /dev/+(stdin) <<< '@'",
     "{ bash; } <<< '@'", "f() { bash; }; f <<< '@'", "env bash <<< '@'", "sudo -s <<< '@'", "at now <<< '@'", 'sh -c "sh -c \'@\'"', "sh -c 'eval \"@\"'",
     "bash-static -c '@'", "osh -c '@'", "brush -c '@'", "pdksh -c '@'", "oksh -c '@'", "loksh -c '@'",
+    # Options of shells: what switches -n off again, values that are glued on, long ones, those that the line gives a variable
+    "bash -n +o noexec -c '@'", "dash -n +o noexec -c '@'", "zsh -n -o exec -c '@'", "zsh -no EX_EC -c '@'", "zsh -n --exec -c '@'", "zsh -n +n -c '@'", 'bash -n +o "$o" -c "@"', "yash -n ++noexec -c '@'", "mksh -n +o noexec -c '@'",
+    "zsh -oextendedglob -c '@'", "zsh -co extendedglob '@'", "ksh93 -oerrexit -c '@'", "ksh93 -o -c '@'", "mksh -oposix -c '@'", "posh -oerrexit -c '@'", "mksh -T - -c '@'", "ksh93 -T1 -c '@'", "zsh --emulate sh -c '@'", "zsh --no-rcs -c '@'", "ksh93 --norc -c '@'",
+    "yash --profile f -c '@'", "yash --profile=f -c '@'", "yash --cmdline '@'", "yash -o cmdline '@'", "yash -ocmdline '@'", "zsh --shin-stdin f <<< '@'", "zsh -o shinstdin f <<< '@'", "hush -c'@'", "osh -ec'@'", "brush -c'@'",
+    "o=-s; bash \"$o\" <<< '@'", "o=-x; bash \"$o\" -ec '@'", "a=(-c '@'); bash \"${a[0]}\" '@'",
+    "zsh -c 'noglob @'", "zsh -c 'nocorrect @'", "zsh -c 'ls; - @'", "zsh -c 'repeat 1 @'", "zsh -c 'repeat 1 { @ }'", "zsh -c 'emulate sh -c \"@\"'", "zsh -c '=@'",
     # Values that look like options, options that are read among the operands, code in the value of an option
     'find . ! -name -exec -exec @ \\;', "find . -name '-exec' -o -exec @ \\;", 'find . ! -name -ok -exec @ \\;', 'find . -not -path -exec -exec @ \\;', 'find . ! -regex -exec -exec @ \\;', 'find . -printf -ok -execdir @ +',
     'find . -fprintf -exec ls -exec @ \\;', 'find . -fls -exec -exec @ \\;', 'find . -exec ls {} \\; ! -newermt -exec -exec @ \\;', 'find -D -exec . -exec @ \\;', 'busybox find . ! -name -exec -exec @ \\;', 'find . "$t" -exec -exec @ \\;', 'find . "$t" f -exec -exec @ \\;',
@@ -121,6 +127,9 @@ RUNS = (
 UNRESOLVED = (
     'alias z=bash; z; ls | z', 'f() { bash; }; f; ls | f',
     'uv run ' + '--new a ' * 17 + 'ls',
+    'f() { bash "$1" "$2"; }; f -c "ls x"', 'set -- -c "ls x"; bash "$1" "$2"', "sh -c 'bash \"$1\" \"$2\"' _ -c 'ls x'", 'o=--norc p=-c; bash "$o" "$p" -x "ls x"', 'o=--norc p=-c; bash "$o" -x "$p" "$c"',
+    'find . $x ' + '-exec ls ' * 10 + '\\;',
+    'o=-c c="ls x"; bash "$o" "$c"', 'a=(-c "ls x"); bash "${a[0]}" "${a[1]}"', 'o=-c c="ls x"; su root "$o" "$c"', 'zsh --no-such ls', 'dash --no-such ls', 'yash --cmd ls', 'yash -o cmd ls', 'yash -o "$o" ls', 'zsh -o"$o" -c ls',
     'xargs -i@ -I% env % x', 'xargs --replace=@ -I% env % x', 'xargs -I% -n2 env', 'xargs -I% -L1 env', 'xargs -I% -l env', 'xargs -i -l env', 'xargs -I% -n 2 sh -c', 'xargs -I% -L1 bash -c', 'xargs -I% --max-args 2 nice -n 5', 'm=%; xargs -I"$m" env % x',
     'xargs --replace="$m" ls', 'runuser root -Z ls', 'runuser -Z -u root ls',
     'lxc exec -- $c ls', 'ls | bash /dev/st*', 'trap $x', 'hash -Z ls', 'complete -Z ls', 'mapfile -Z a', 'printf "$f" \'a[$(ls)]\'', 'bash -o $x ls', 'bash -c ls$x', 'fish --no-such ls', 'xargs source', 'parallel --no-such ls', 'su --no-such ls', 'su bob $x', 'script --no-such f', 'tmux attach \\; "$x"', 'tmux neww -Z ls', 'screen -Z ls', 'start-stop-daemon --no-such -x ls', 'rr -x record ls',
@@ -150,6 +159,7 @@ HARMLESS = (
     'npx --no-install biome format .', 'npx -y prettier format', 'npx --yes --silent --package=x biome format', 'npm exec --no -- biome format', 'bunx --bun biome format', 'bun --bun x biome format', 'pnpm -r exec biome format', 'pnpm -w --silent dlx biome format', 'yarn --silent exec biome format', 'yarn workspaces foreach -Apv exec biome format', 'conda run --no-capture-output -n x ruff format',
     'pdm run -s ruff format', 'hatch -v run fmt:ruff format', 'hatch run fmt:format-check', 'pipenv -q run ruff format', 'yarn workspaces list rm', 'yarn workspace rm add x', 'cargo watch -x rm', 'cargo run -- rm', 'cargo test rm', 'cargo +nightly fmt -- rm', 'cargo', 'cargo-watch -w rm', 'pipx install rm', 'pixi run --frozen ruff format', 'npm --prefix d run rm', 'npm --new rm exec', 'uv --new pip install rm', 'nix-shell --run ls', 'ls | nix-shell --run cat', 'echo {1..9999}', 'echo {1..99}{1..99}', 'script out $x',
     'rustup -q toolchain install rm', 'rustup -v update', 'rustup -V', 'direnv -v', 'heaptrack -p 1234', 'tmux display -p rm', 'screen -L -Logfile rm -dmS n make',
+    "bash -o noexec -c 'rm x'", "zsh -o NO_EXEC -c 'rm x'", "bash -no pipefail -c 'rm x'", 'bash --no-such -c ls', 'bash -o', 'zsh --emulate', 'f() { bash "$1" "$2"; }; f x.sh --fast', 'for s in $(ls); do bash "$s" "$a"; done', 'bash "$x" f', 'zsh -c repeat',
     'find . -fprintf -exec rm -print', 'strace -o rm ls', 'xargs -I{} -n 1 ls {} rm', 'xargs -I% -L1 echo % rm', 'su -h rm', 'runuser -u me -- ls -c rm', 'su -s /bin/sh bob', 'su -s "$s" bob',
     'nc -zv rm 80', 'ncat -l 80', 'netcat rm 1', 'sops -d rm', 'sops exec-env rm', 'xcrun --show-sdk-path',
     'busybox --version', 'xargs -h', 'uv tool install rm', 'nvm', 'nvm use', 'nvm install rm', 'doas -n',
@@ -271,6 +281,15 @@ def test_a_script_in_a_folder_from_a_variable_runs(row: str) -> None:
 
 def test_a_script_whose_folder_may_become_an_option_is_not_known() -> None:
     assert POLICY.check("d='-c rm'; bash $d/x.sh").rule == 'unresolved'
+
+
+def test_a_shell_whose_options_may_be_any_of_too_many_texts_is_not_known() -> None:
+    texts = ' '.join(map(str, range(20_000)))
+
+    verdict = POLICY.check('f() { ' + 'bash "$1"; ' * 60 + '}; f -x ' + texts)
+
+    assert verdict.rule == 'unresolved'
+    assert 'too many values' in verdict.reason
 
 
 @pytest.mark.parametrize('row', UNRESOLVED)

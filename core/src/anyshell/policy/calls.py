@@ -1088,6 +1088,7 @@ def resolve(word: Word) -> tuple[str | None, str | None, str]:
     if value is None:
         return _last_part(word)
     name = value.rsplit('/', 1)[-1]
+    name = name[1:] or name if value.startswith('=') else name  # zsh runs `ls` for `=ls`
     if not value.isascii() or not value.isprintable():
         for char in name:
             if char in _INVISIBLE or unicodedata.category(char) in {

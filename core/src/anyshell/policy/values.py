@@ -100,9 +100,14 @@ class Values:
         marks = (self.blank, self.dashed, self.unsure, self.inputs, self.actions, self.pasted)
         return any(not mark.missed.isdisjoint(mark.names) for mark in marks)
 
+    @property
+    def full(self) -> bool:
+        """Whether there were more texts in the place of variables than can be looked at."""
+        return self._made > _MAX_MADE
+
     def overflows(self, word: Word) -> bool:
         """Whether code has more texts in the place of its variables than can be looked at."""
-        return self._made > _MAX_MADE and self.pasted.holds(word.parameters)
+        return self.full and self.pasted.holds(word.parameters)
 
     def learn(self, name: str, value: Word | None) -> None:
         """Note that the line gives a variable a value; `None` when that is not known."""
@@ -163,14 +168,17 @@ class Values:
             yield from self._filled(word)
 
     def _filled(self, word: Word) -> Iterator[Word]:
+        if self.full:
+            return
         choices = [self._choices(part, word) for part in word.parts]
+        self._made += sum(map(len, choices))  # to look at them takes time too
         for index in range(max(map(len, choices), default=0)):
             parts: list[Part] = [
                 ('q', texts[min(index, len(texts) - 1)]) if texts else part
                 for part, texts in zip(word.parts, choices, strict=True)
             ]
             self._made += sum(len(text) for _, text in parts)
-            if self._made > _MAX_MADE:
+            if self.full:
                 return
             yield Word(word.raw, parts, word.span)
 

@@ -752,12 +752,33 @@ _FISH = _grammar(
     'c: C: d: D: f: i l n N o: P p: v h',
     'command= init-command= debug= debug-output= debug-stack-frames= features= interactive login no-execute no-config profile= profile-startup= private print-rusage-self print-debug-categories',
 )
+_BASHES = frozenset(('bash', 'bash-static', 'rbash'))
+# These take code glued on to `-c`.
+_GLUES_CODE = frozenset(('hush', 'osh', 'brush'))
 _POSIX_SHELLS = frozenset(('sh', 'dash', 'ash', 'hush', 'posh'))
-_SHELL_FILES = {'rcfile', 'init-file'}
-_SHELL_LONG = frozenset((
-    'norc', 'noprofile', 'posix', 'login', 'restricted', 'verbose', 'debug', 'debugger', 'dump-strings',
-    'dump-po-strings', 'help', 'version', 'noediting', 'pretty-print', 'wordexp', 'protected', 'rcfile', 'init-file',
-))  # fmt: skip
+# The shells whose options take their value glued on too, with the letters that take one.
+_KORN = ('ksh', 'ksh93', 'mksh', 'lksh', 'pdksh', 'oksh', 'loksh', 'posh')
+_SHELL_VALUED = {'zsh': 'o', 'yash': 'o', **dict.fromkeys(_KORN, 'oRT')}
+_SHELL_LONG = _names(
+    'norc noprofile posix login restricted verbose debug debugger dump-strings dump-po-strings noediting pretty-print wordexp protected rcfile= init-file='
+)
+_SHELL_LONGS = {
+    'zsh': _names(
+        'emulate= exec noexec shinstdin interactive login rcs norcs globalrcs noglobalrcs errexit noerrexit unset nounset pipefail xtrace verbose extendedglob shwordsplit nullglob nomatch nonomatch'
+    ),
+    'yash': _names(
+        'profile= rcfile= noprofile norcfile exec noexec cmdline stdin interactive login posixlycorrect errexit unset nounset pipefail xtrace verbose extendedglob'
+    ),
+    **dict.fromkeys(
+        _KORN, _names('exec noexec login rc norc posix restricted errexit nounset pipefail xtrace verbose')
+    ),
+}  # fmt: skip
+# What `-o` or a long option may name, as the letter.
+_SHELL_LETTERS = {
+    'noexec': 'n', 'cmdline': 'c', 'stdin': 's', 'shinstdin': 's', 'interactive': 'i', 'histexpand': 'H', 'history': 'H', 'keyword': 'k',
+}  # fmt: skip
+# Among what the line gives a variable: something that a shell takes for options.
+_SHELL_OPTION = re.compile(r'[-+]([A-Za-z]+)|--[\w-]+')
 
 
 def shell(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -775,14 +796,8 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
                 return
             prefix = word.prefix()
             if word.code.startswith(UNKNOWN) and all(kind == 'q' for kind, _ in word.parts):
-                _blind(
-                    search,
-                    name,
-                    f'What {name!r} runs comes from an input. Write its commands themselves.',
-                    words,
-                    situation,
-                    span,
-                )
+                reason = f'What {name!r} runs comes from an input. Write its commands themselves.'
+                _blind(search, name, reason, words, situation, span)
                 return
             if prefix.startswith(('-', '+')) or not (
                 prefix
@@ -790,14 +805,8 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
                 or word.reads_process
                 or (word.last_part and not search.splits(word))
             ):
-                _blind(
-                    search,
-                    name,
-                    f'An argument of {name!r} is not written out. Write it in plain words.',
-                    words,
-                    situation,
-                    span,
-                )
+                reason = f'An argument of {name!r} is not written out. Write it in plain words.'
+                _blind(search, name, reason, words, situation, span)
                 return
             break
         if text in {'-', '--'}:
@@ -806,55 +815,32 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
         if not text.startswith(('-', '+')):
             break
         index += 1  # also for a lone `+`, which bash and dash pass over
-        long = text.lstrip('-')
-        if text.startswith('--') or long in _SHELL_LONG:
-            if long in {'help', 'version'}:
+        settings, index, problem = _shell_options(search, name, words, index, situation, span)
+        if problem:
+            _blind(search, name, problem, words, situation, span)
+            return
+        for on, letter in settings:
+            if letter in {'help', 'version'}:
                 return
-            if long in _SHELL_FILES and index < len(words):
-                _script(search, name, words[index], situation, span, grammar)
-                index += 1
-            continue
-        for letter in text[1:]:
-            if letter == 'c':  # with either sign, in bash and dash alike
-                command = True
-            elif letter == 's':
-                reads = True
-            elif letter == 'n':
-                syntax_only = text[0] == '-'
-            elif letter == 'i':
-                prompts = True
-            elif letter in 'Hk' and text[0] == '-':
+            command = command or letter == 'c'  # with either sign, in bash and dash alike
+            reads = reads or letter == 's'
+            prompts = prompts or letter == 'i'
+            if letter in {'n', 'exec'}:
+                syntax_only = on is (letter == 'n')
+            elif on:
                 switched.append(letter)
-            elif letter in 'oO':
-                if index < len(words) and not words[index].one_field:
-                    _blind(
-                        search,
-                        name,
-                        f'An argument of {name!r} is not written out. Write it in plain words.',
-                        words,
-                        situation,
-                        span,
-                    )
-                    return
-                switched += (word.literal for word in words[index : index + 1] if text[0] == '-')
-                index += 1
     operands = words[index:]
     if syntax_only:
         return
     _switch(search, switched, name, words, situation, span)
+    _given_options(search, name, operands, situation, span, grammar)
     if command:
         if not operands:
             return
         code = operands[0]
         if not code.one_field:
-            _blind(
-                search,
-                name,
-                f'The code that {name!r} runs may become several words. Put it in quotes.',
-                words,
-                situation,
-                span,
-            )
+            reason = f'The code that {name!r} runs may become several words. Put it in quotes.'
+            _blind(search, name, reason, words, situation, span)
             return
         for word in operands[1:]:
             search.values.learn('@', word)
@@ -872,6 +858,104 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
             # `bash "$x" code`: should the value be `-c`, the next word is code.
             weak = situation._replace(weak=not search.gives_dash(script))
             search.code(operands[1], weak, by=name, shell=grammar)
+
+
+def _shell_options(
+    search: Search, name: str, words: Sequence[Word], index: int, situation: Situation, span: Span
+) -> tuple[list[tuple[bool, str]], int, str]:
+    """Read the options of the word before `index`.
+
+    Returns:
+        Whether each is switched on, with its letter or name; the index of the next word; and why it is not known, or ''.
+    """
+    word = words[index - 1]
+    text = word.literal
+    valued = _SHELL_VALUED.get(name, '')
+    long = text.lstrip('-+')
+    if text[:2] in {'--', '++'} or (long in _SHELL_LONG and not valued):
+        key, equals, _ = long.partition('=')
+        known = _SHELL_LONGS.get(name, _SHELL_LONG)
+        option = _option_name(key) if valued else key
+        if option not in known:
+            unknown_one = f'The policy does not know the option {text} of {name!r}. Write the command without it.'
+            return [], index, '' if name in _BASHES else unknown_one
+        if known[option] and not equals:
+            if known is _SHELL_LONG:
+                for file in words[index : index + 1]:
+                    _script(search, name, file, situation, span, 'bash')
+            index += 1
+        return [(text[0] == '-', _SHELL_LETTERS.get(option, option))], index, ''
+    settings: list[tuple[bool, str]] = []
+    on = text[0] == '-'
+    for place, letter in enumerate(text[1:], 1):
+        if letter not in 'oO' + valued:
+            settings.append((on, letter))
+            if letter == 'c' and name in _GLUES_CODE:
+                search.code(word.without(place + 1), situation, by=name)
+            continue
+        value = word.without(place + 1)
+        glued = letter in valued and bool(value.literal)
+        if not glued:
+            # In ksh the value of -o may be left out.
+            if not words[index:] or (letter in 'oO' and words[index].prefix()[:1] in {'-', '+'}):
+                continue
+            value = words[index]
+            index += 1
+        if not value.one_field or (value.value is None and valued):
+            unread = f'An argument of {name!r} is not written out. Write it in plain words.'
+            return settings, index, unread
+        option = _option_name(value.literal)
+        if letter == 'o':
+            if name == 'yash' and option not in _SHELL_LONGS[name]:  # it takes abbreviations
+                unknown_one = f'The policy does not know the option {value.raw} of {name!r}. Write the command without it.'
+                return settings, index, unknown_one
+            # One that is not known may be `exec`.
+            settings.append((on, _SHELL_LETTERS.get(option, option) if value.value else 'n'))
+        if glued:
+            break
+    return settings, index, ''
+
+
+def _option_name(text: str) -> str:
+    """The name of an option of a shell; zsh and yash know it with dashes and capitals too."""
+    return re.sub('[-_]', '', text).lower()
+
+
+def _given_options(
+    search: Search,
+    name: str,
+    operands: Sequence[Word],
+    situation: Situation,
+    span: Span,
+    grammar: Shell,
+) -> None:
+    """Judge what a shell runs should the line give variables options: `o=-c; bash "$o" "$code"`."""
+    letters = ''
+    for word in operands:
+        texts = [word.value] if word.value is not None else []
+        if word.value is None and search.may_give_dash(word):
+            texts = search.values.known(word)
+            if search.values.full:
+                reason = (
+                    f'An argument of {name!r} may have too many values. Write it in plain words.'
+                )
+                _blind(search, name, reason, operands, situation, span)
+                return
+        options = [match for text in texts if (match := _SHELL_OPTION.fullmatch(text))]
+        if 'c' in letters and (word.value is None or not options):
+            search.code(word, situation, by=name, shell=grammar)
+        elif not options:
+            break
+        letters += ''.join(match[1] or '' for match in options)
+    if 's' in letters:
+        search.shell_input(situation, by=name, span=span, shell=grammar)
+
+
+def _repeat(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    """`repeat 3 ls`, in zsh also `repeat 3 { ls }`."""
+    left = words[2 if [word.value for word in words[1:2]] == ['{'] else 1 :]
+    if left:
+        search.run(left, situation, span)
 
 
 def _fish(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -936,6 +1020,8 @@ _XARGS = _grammar(
     'arg-file= delimiter= eof? replace? max-lines? max-args= max-procs= max-chars= null no-run-if-empty verbose interactive exit show-limits open-tty process-slot-var=',
 )
 _EXECUTES = frozenset(('-exec', '-execdir', '-ok', '-okdir'))
+# How many of them one command may hold.
+_MAX_INNER = 8
 # The tests, actions and options of GNU's, BSD's and busybox's find that take a value; -fprintf takes two.
 _FIND_VALUED = re.compile(
     r'-(?:[acBm]?(?:min|since)|[acBm]time|[am]?newer\w*|Bnewer|cnewer|context|D|f|files0-from|flags|fls|fprint0?|fprintf|fstype|gid'
@@ -1027,9 +1113,17 @@ def _find(search: Search, name: str, words: list[Word], situation: Situation, sp
         if command:
             search.run(command, situation, span)
         # Should what is not known be a test, then this -exec is its value and another one runs.
-        for inner, word in enumerate(command[:-1] if unread else (), 1):
-            if word.value in _EXECUTES:
-                search.run(command[inner:], situation._replace(weak=True), span)
+        inner = [
+            at
+            for at, word in enumerate(command[:-1] if unread else (), 1)
+            if word.value in _EXECUTES
+        ]
+        if len(inner) > _MAX_INNER:
+            reason = f'An argument of {name!r} may take one of its -exec. Write it in plain words.'
+            _blind(search, name, reason, words, situation, span)
+            return
+        for at in inner:
+            search.run(command[at:], situation._replace(weak=True), span)
         index += 1
 
 
@@ -2173,6 +2267,10 @@ PROGRAMS: dict[str, Runs] = {
         shell,
     ),
     'fish': _fish,
+    # What zsh and csh have in front of a command.
+    **dict.fromkeys(('noglob', 'nocorrect', '-'), _RUNS),
+    'repeat': _repeat,
+    'emulate': code_options('-c'),
     'at': _stdin_code,
     'batch': _stdin_code,
     # Programs that change how a command runs.
