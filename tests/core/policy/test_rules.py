@@ -185,7 +185,18 @@ CAUGHT = [
     ('npm run deploy', ('npm run --silent deploy', 'npm run -w a deploy', 'npm -s run -w a --if-present deploy', 'npm run -- deploy')),
     ('gcloud compute instances delete', ('gcloud compute --project p instances delete x', 'gcloud compute instances --new delete x', 'gcloud -q compute --zone z instances --format json delete x')),
     ('cargo publish', ('cargo +nightly publish', 'cargo +nightly -q publish', 'cargo "+$x" publish', 'cargo -Z a --config b publish')),
-    ('git push --force', ('git push -v --force', 'git push -o a --force')),
+    ('git push --force', ('git push -v --force', 'git push -o a --force', 'git push origin main --force', 'git -C x push origin --force', 'git push "$remote" --force')),
+    # Options wherever they stand, in one word or with their value attached
+    ('git push -f', ('git push origin -f', 'git push -uf origin main', 'git push origin "$branch" -vf')),
+    ('rm -rf', ('rm -fr x', 'rm -r -f x', 'rm -rfv x', 'rm x -f -r', 'rm -f "$x" -r', 'rm *.o -rf', 'rm "$d/x" -rf')),
+    ('rm -r', ('rm -rf x', 'rm -v x -fr')),
+    ('bash -c', ('bash -lc x', 'bash -e -xc x')),
+    ('python -m http.server', ('python -mhttp.server', 'python -Bm http.server 80', 'python -Bmhttp.server')),
+    ('curl -X DELETE', ('curl u -X DELETE', 'curl -XDELETE u', 'curl -s u -X DELETE')),
+    ('curl --request DELETE', ('curl u --request=DELETE', 'curl u --request DELETE')),
+    ('find -delete', ('find . -name x -delete', 'find -delete')),
+    ('docker run --privileged', ('docker run -it --privileged x', 'docker -D run --name a --privileged=true x')),
+    ('npm install -g', ('npm install x -g', 'npm -s install x -g')),
     ('podman rm', ('podman --new a --other rm x',)),  # a program of which nothing is known
 ]  # fmt: skip
 # Nothing tells what these run: they are not allowed.
@@ -196,7 +207,7 @@ UNSURE = [
     )),
     ('npm run deploy', ('npm run "$x"', 'npm run -s "$x"', 'npm run -w "$w" "$x"', 'npm "$x" deploy')),
     # A word of which something is known
-    ('rm -rf', ('rm *', 'rm -f * x', 'rm -f $x y', 'rm -*', 'rm -?f x', 'rm -[r]f', 'rm -[r"]"]f', 'shopt -s extglob\nrm -+(r)f x', 'rm $f*.o', 'rm "$x" -- "$f"', 'rm *.o -rf', 'rm "$f"', 'rm "-$x"', 'rm -"$x"f y', 'rm "$x"f', 'rm -r"$x"', 'rm $d/x', 'rm "$d/x" -rf', 'rm -v "$f"')),
+    ('rm -rf', ('rm *', 'rm -f * x', 'rm -f $x y', 'rm -*', 'rm -?f x', 'rm -[r]f', 'rm -[r"]"]f', 'shopt -s extglob\nrm -+(r)f x', 'rm $f*.o', 'rm "$x" -- "$f"', 'rm "$f"', 'rm "-$x"', 'rm -"$x"f y', 'rm "$x"f', 'rm -r"$x"', 'rm $d/x', 'rm -v "$f"')),
     ('make install', ('make "A$x" install', 'make "A:$x" install', 'make "$D/x" install', 'make ~/x install', 'make ~', 'make in"$x"ll', 'make "$a"ns"$b"a"$c"')),
     ('curl -X DELETE', ('curl "$x" DELETE', 'curl "$x" "$y"', 'curl -s "$x" -v "$y"', 'curl -X "$m" u', 'curl $x', 'curl "$x" $y', 'curl "-X" D*')),
     ('make deploy', ('make "$x"', 'make -j "$x" "$y"', 'make -j$x all', 'make A=$x all')),
@@ -225,6 +236,12 @@ MISSED = [
     ('make install', ('make "x/$y" install', 'make "A$x" all', 'make "$D/out"', 'make "$a"ll"$b"in', 'make "$a"nst"$b"nst"$c"', 'make "$x"installed', 'make "inst$x"stall')),
     ('find -delete', ('find ~/src -name x', 'find "$D/x" -name y', 'find "$D/x" -name "y$z"')),
     ('git push --force', ('git "$x"', 'git push "o$x"', 'git push "$x/y"')),
+    ('git push --force', ('git push --force-with-lease', 'git log --force', 'git push origin x -- --force', 'git stash push --force')),
+    ('rm -rf', ('rm -r x', 'rm -f x', 'rm --rf x')),
+    ('bash -c', ('bash x.sh -c', 'bash -- x -c')),
+    ('find -delete', ('find . -depth -name delete', 'find . -d -e -l -t')),
+    ('curl -X DELETE', ('curl -X POST -d DELETE', 'curl DELETE -X GET', 'curl u -X')),
+    ('tar --to-command x', ('tar --to-command y x',)),
     ('cargo publish', ('cargo +nightly test publish', 'cargo test +nightly publish', 'cargo -q test publish')),
 ]  # fmt: skip
 

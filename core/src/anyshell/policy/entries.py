@@ -99,6 +99,14 @@ _EVERYWHERE = frozenset(
 _APART = frozenset(('git', 'npm', 'pnpm', 'yarn', 'go', 'terraform'))
 # Programs that take assignments between their options.
 _ASSIGNED = frozenset(('make', 'gmake'))
+# Programs whose first operand ends their options, and those whose long options have one dash.
+_OPERAND_ENDS = frozenset((
+    'sh', 'bash', 'dash', 'ash', 'ksh', 'zsh', 'fish', 'python', *(name for name in _ALIASES if name.startswith('python')), 'node', 'nodejs',
+    'deno', 'bun', 'perl', 'ruby', 'php', 'lua', 'java', 'env', 'sudo', 'doas', 'xargs', 'nohup', 'nice', 'timeout', 'strace', 'ssh',
+))  # fmt: skip
+_WHOLE = frozenset(('find', 'java', 'go', 'terraform', 'tofu', 'ffmpeg', 'openssl', 'gcc', 'g++', 'clang', 'cc', 'convert', 'magick'))  # fmt: skip
+# Short options in one word.
+_BUNDLE = re.compile('-[A-Za-z0-9]+')
 _NUMBER = re.compile('[0-9]+')
 _ASSIGNMENT = re.compile(r'[\w.-]+(?:[?+!]|::?:?)?=')
 _BRACKET = re.compile(r'\[|[@+!]\(')
@@ -180,7 +188,8 @@ class Entry:
             return True
         if exact:
             return _begins(call.name, call.arguments, self.arguments)
-        return _may_begin(call.name, call.arguments, self.arguments)
+        found = _may_begin(call.name, call.arguments, self.arguments)
+        return _has_options(call.name, call.arguments, self.arguments) or found
 
 
 def _plain_path(path: str) -> str:
@@ -339,6 +348,41 @@ def _may_begin(  # noqa: C901, PLR0912  # each kind of word is a case
         if not here and not there:
             break
     return None if unsure else False
+
+
+def _has_options(program: str, words: Sequence[Word], wanted: Sequence[str]) -> bool:
+    """Whether arguments begin with the plain words of `wanted`, and its options stand further on, in whatever order.
+
+    Short options may stand in one word (`-fr` for `-rf`), and a value be attached (`-XDELETE` for `-X DELETE`). Words
+    that are not known are not taken for options here.
+    """
+    split = next((at for at, want in enumerate(wanted) if want.startswith('-')), len(wanted))
+    plain, options = wanted[:split], wanted[split:]
+    if not options or (plain and not _may_begin(program, words, plain)):
+        return False
+    given: list[str] = []
+    for word in words:
+        text = word.value if word.value is not None else _start(word)
+        if text == '--':
+            break
+        given.append(text)
+        if program in _OPERAND_ENDS and not text.startswith('-'):
+            break
+    name, *values = options
+    if values:
+        pairs = zip(given, [*given[1:], ''], strict=False)
+        return any(_gives(text, name, values[0], after) for text, after in pairs)
+    if name.startswith('--') or program in _WHOLE:
+        return any(text == name or text.startswith(f'{name}=') for text in given)
+    letters = {letter for text in given if _BUNDLE.fullmatch(text) for letter in text}
+    return _BUNDLE.fullmatch(name) is not None and letters.issuperset(name)
+
+
+def _gives(text: str, name: str, value: str, after: str) -> bool:
+    """Whether a word, perhaps with the one after it, is an option with its value, behind other short ones or not."""
+    if name.startswith('--') or not re.match('-[A-Za-z0-9]', text):
+        return text == f'{name}={value}' or (text == name and after == value)
+    return text.endswith(f'{name[1:]}{value}') or (text.endswith(name[1:]) and after == value)
 
 
 def _passed(
