@@ -20,7 +20,7 @@ from langchain.agents import AgentState, create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware, wrap_tool_call
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig, RunnableLambda
-from langchain_core.tools import tool
+from langchain_core.tools import BaseTool, tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
@@ -222,6 +222,17 @@ def test_wrong_arguments_are_explained_in_our_words() -> None:
     assert server.tool_results()[0].startswith(
         '[Error: invalid arguments for run_command: command: '
     )
+
+
+@pytest.mark.parametrize('way', ['invoke', 'ainvoke'])
+def test_plain_text_is_the_command(way: str) -> None:
+    run_command, _, check_command, *_ = ShellToolkit().get_tools()
+
+    def text_of(tool: BaseTool, given: str) -> str:
+        return tool.invoke(given) if way == 'invoke' else asyncio.run(tool.ainvoke(given))
+
+    assert text_of(run_command, 'echo hi') == '[stdout]\nhi\n'
+    assert text_of(check_command, 'j9').startswith("[Error: unknown command ID 'j9'")
 
 
 def test_runtime_that_a_model_makes_up_is_ignored() -> None:

@@ -102,7 +102,9 @@ class ShellToolkit(BaseToolkit):
 
     def _tool(self, tool: Tool) -> BaseTool:
         # LangChain fills these by name: `runtime` only in a graph, where the model's own value is thrown away.
+        # An input that is no dict, `tool.invoke('ls')`, comes by position; it is the first argument.
         async def coroutine(
+            *text: str,
             callbacks: BaseCallbackManager,
             config: RunnableConfig,
             runtime: Annotated[Any, InjectedToolArg] = None,
@@ -110,6 +112,7 @@ class ShellToolkit(BaseToolkit):
         ) -> tuple[str, dict[str, Any]]:
             session = self._session(callbacks, config)
             own = next(own for own in session.tools if own.name == tool.name)
+            arguments |= zip(tool.arguments.model_fields, text)  # noqa: B905  (there is one, or none)
             # LangChain fills in the defaults, which a person who is asked has no need to see.
             given = {
                 name: value
@@ -122,12 +125,15 @@ class ShellToolkit(BaseToolkit):
             return reply.text, reply.facts
 
         def func(
+            *text: str,
             callbacks: BaseCallbackManager,
             config: RunnableConfig,
             runtime: Annotated[Any, InjectedToolArg] = None,
             **arguments: Any,
         ) -> tuple[str, dict[str, Any]]:
-            return run_sync(coroutine(callbacks, config, runtime, **arguments))
+            return run_sync(
+                coroutine(*text, callbacks=callbacks, config=config, runtime=runtime, **arguments)
+            )
 
         tool.arguments.model_rebuild()  # older langchain-core reads a signature that is there only then
         return StructuredTool.from_function(
