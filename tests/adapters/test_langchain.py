@@ -119,6 +119,7 @@ def _nothing_is_left() -> Iterator[None]:
     yield
 
     assert not runs._runs
+    assert not runs._fresh
     assert not runs._closing
     assert not running(NAP)
 
@@ -706,7 +707,24 @@ def test_runs_of_others_are_left_alone(capfd: pytest.CaptureFixture[str]) -> Non
         (nested | RunnableLambda(fail)).invoke(1)
 
     assert not runs._runs
+    assert not runs._fresh
     assert capfd.readouterr() == ('', '')
+
+
+async def test_streams_of_events_that_are_closed_at_their_first_leave_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runs, 'FRESH', 3)
+    with OpenAIServer([]) as server:
+        agent = create_agent(model(server.base_url), ShellToolkit().get_tools())
+        for _ in range(9):
+            events = agent.astream_events(asked('Go.'), TURNS, version='v2')
+            await anext(events)
+            await events.aclose()
+
+    assert not runs._runs
+    assert len(runs._fresh) <= 3
+    runs._fresh.clear()
 
 
 # -- traces

@@ -1,13 +1,14 @@
 """When a run ends, and when it only pauses: no middleware has to be added, and langgraph need not be there.
 
 LangChain puts the two handlers below into every run of the process. `_Tree` knows the root of each run that goes on, for
-two dictionary operations a run; when a root ends it asks who holds something for it. `_Close` wakes up only then: ending
+a few dictionary operations a run; when a root ends it asks who holds something for it. `_Close` wakes up only then: ending
 a stubborn command takes seconds, and an event loop must not wait for that.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ class Run:
 
     Attributes:
         id: LangChain's ID.
-        inside: The runs in it that have not ended, and itself.
+        inside: The runs in it that have not ended.
         paused: Whether something inside waits for a person.
         endings: Asked at its end, with whether that is a pause; what they return is called.
     """
@@ -38,6 +39,11 @@ class Run:
     endings: list[Ending] = field(default_factory=list[Ending])
 
 
+FRESH = 1000
+"""Roots with nothing in them that are remembered. The end of one that is broken off so early, such as a stream of events
+that is closed at its first, is never told; a run beyond them has no session of its own."""
+
+_fresh: OrderedDict[UUID, Run] = OrderedDict()
 _runs: dict[UUID, Run] = {}
 _closing: dict[UUID, list[Close]] = {}
 
@@ -59,15 +65,23 @@ class _Tree(_Handler):
     def on_chain_start(
         self, *_: Any, run_id: UUID, parent_run_id: UUID | None = None, **__: Any
     ) -> None:
-        run = Run(run_id) if parent_run_id is None else _runs.get(parent_run_id)
+        if parent_run_id is None:
+            _fresh[run_id] = Run(run_id)
+            while len(_fresh) > FRESH:
+                _fresh.popitem(last=False)
+            return
+        # In this order, since two threads may each begin the first run inside of one root.
+        run = _fresh.get(parent_run_id) or _runs.get(parent_run_id)
         if run is not None:
-            _runs[run_id] = run
+            _runs[run.id] = _runs[run_id] = run
             run.inside.add(run_id)
+            _fresh.pop(run.id, None)
 
     def on_chain_end(self, *_: Any, run_id: UUID, **__: Any) -> None:
         self.on_chain_error(None, run_id=run_id)
 
     def on_chain_error(self, error: BaseException | None, *, run_id: UUID, **_: Any) -> None:
+        _fresh.pop(run_id, None)
         run = _runs.pop(run_id, None)
         if run is None:
             return
