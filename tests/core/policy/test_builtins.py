@@ -26,7 +26,7 @@ RUNS_RM = (
     # eval and its like join their words before they read them
     "eval ls $v';rm x'", "eval echo $1'$(rm x)'", 'eval echo ${v}\\;rm x', "eval ls $v'&&rm x'", "eval ls $v'\nrm x'", "eval ls *';rm x'", "eval ls ${v:+x}';rm x'", "eval ls \"$@\"';rm x'", "eval echo $(ls)';rm x'",
     'eval echo `ls`\\;rm x', "eval ls $1\\;'rm' x", "eval echo '$(rm x)'$v", 'eval echo "\\$(rm x)"`echo z`', "eval set -- $v';rm x'", "watch ls $v';rm x'", "parallel ls $v';rm {}' ::: x", "git submodule foreach ls $v';rm x'",
-    "eval nohup $x rm", "eval env $x'rm' x", "eval env $x/rm x", "v='; /bin'; eval ls $v/rm x", "shopt -s extglob\neval ls @(a|'$(rm x)')", "shopt -s extglob\neval ls @(a)';rm x'", 'eval . <(echo rm x)', 'bash -c "source "<(curl x)',
+    "set -- ';rm x'; eval : rm$1echo", "v=';rm x'$(ls); eval \"ls $v\"", "v='; rm x'\"$(pwd)\"; bash -c \"ls $v\"", "v='$(rm x)'<(:); PS4=$v; set -x; ls", "eval nohup $x rm", "eval env $x'rm' x", "eval env $x/rm x", "v='; /bin'; eval ls $v/rm x", "shopt -s extglob\neval ls @(a|'$(rm x)')", "shopt -s extglob\neval ls @(a)';rm x'", 'eval . <(echo rm x)', 'bash -c "source "<(curl x)',
     # A descriptor that the shell has chosen
     "exec {fd}<<<'rm x'; . /dev/fd/$fd", "exec {fd}<<<'rm x'; bash /dev/fd/$fd", "exec {fd}<<<'rm x'; . /proc/$$/fd/$fd", 'exec {fd}<<E; source /dev/fd/$fd\nrm x\nE',
     # Quotes in the default of an expansion protect nothing where that is evaluated
@@ -54,6 +54,7 @@ RUNS_RM = (
 )  # fmt: skip
 
 RUNS_NONE = (
+    'v="done (see $(ls))"; bash -c "echo $v"',
     "let x=${v:-$(ls)}", '[[ ${x:-0} -eq 0 ]]', '[ "${x:-a[0]}" = "$(ls)" ]', '(( ${x:-0} == 1 ))', 'echo ${x:${y:-0}:1}', 'echo ${a[${i:-0}]}', 'echo ${a[b[0]]} ${a["k]"]:-x} "${a[$i]}" "${!a[@]}" "${#a[@]}" "${a[@]:1:2}" "${a[-1]}" ${a[0]@Q}',
     'bash -c "ls ${x//;/ }"', 'bash -c "ls ${f%;*}"', 'declare "$k=${v:-$(ls)}"', 'test -v ${v:-a}', '[ -n "${v:-$(ls)}" ]', "timeout $(nproc) ls", "bash -c 'timeout $(nproc) ls'", "f() { ls; }; bash -c 'ls'", '!(ls)', 'shopt -s nullglob\n!(ls)',
     "PS4='+(${BASH_SOURCE}:${LINENO}): ${FUNCNAME[0]:+${FUNCNAME[0]}(): }'; set -x; ls", "v='a b'; PS4=$v; set -x; ls", "v='$(ls)'; PS4='+ '; set -x; ls",

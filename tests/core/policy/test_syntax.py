@@ -92,6 +92,12 @@ ROWS = [
     ('shopt -s extglob\nls > @(<(rm x))', {'shopt', 'ls', 'rm'}),
     ('shopt -s extglob\na=(@(<(rm x)))', {'shopt', 'rm'}),
     ('shopt -s extglob\nls ${v#@(<(rm x)|b)}', {'shopt', 'ls', 'rm'}),
+    # Also in quotes, where it is a pattern or a subscript
+    ('v=z; echo "${v%<(rm x)}"', {'echo', 'rm'}),
+    ('v=z; echo "${v/>(rm x)}"', {'echo', 'rm'}),
+    ('echo "${a[${v:-<(rm x)}]}"', {'echo', 'rm'}),
+    ('cat <<E\n${v#<(rm x)}\nE', {'cat', 'rm'}),
+    ('echo "<(rm x) ${v} >(rm x)"', {'echo'}),
     # Compound commands
     ('function f ( ) { rm x; }', {'rm'}),
     ('function f (\\\n) { rm x; }', {'rm'}),

@@ -1076,7 +1076,6 @@ class Reader:
             elif (
                 char in '<>'
                 and (close in {']', '}'} or what == 'the pattern')
-                and not double
                 and self._char(self._skip(self.at + 1)) == '('
             ):
                 begin = self.at

@@ -117,6 +117,8 @@ class Values:
             if len(self._learned) == known:
                 return
         printed = self._paths(value) if value is not None else None
+        if value is not None:
+            self._learn_text(name, value)
         if value is None or printed is None:
             self.blank.add(name)
             self.unsure.add(name)
@@ -126,7 +128,6 @@ class Values:
         expands = any(kind in 'xXm' for kind, _ in value.parts) and not value.substitutions
         if _BLANK.search(value.literal) or (expands and _MAY_BE_BLANK.search(value.raw)):
             self.blank.add(name)
-        self._learn_text(name, value)
         for source in value.parameters | printed:
             self.blank.follow(name, source)
             self.inputs.follow(name, source)

@@ -25,7 +25,7 @@ QUOTED_CODE = re.compile(r'\$\(|`|@P\}|\$\{[\s|]')
 
 _GLOB = re.compile(r'[*?]|[@+!]\(')
 _PATTERN = re.compile(r'[*?{\[]')
-_PARAMETER = re.compile(r'\$\{?[!#]?(\w+|[@*])')
+_PARAMETER = re.compile(r'\$\{?[!#]?(\d+|\w+|[@*])')
 # A default is part of it, unless that could be an option.
 _QUOTED_VARIABLE = re.compile(
     r'"\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*(?::?[-=][\w./][\w./:%-]*)?\})[\w./:%@+,-]*"'
