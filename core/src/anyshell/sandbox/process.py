@@ -50,7 +50,7 @@ from anyshell.sandbox.shells import (
     program,
     set_mark,
 )
-from anyshell.sandbox.waits import CHUNK, given_up, ready, step
+from anyshell.sandbox.waits import CHUNK, given_up, ready, step, until
 from anyshell.sandbox.watch import Watcher, pidfd_of, temporary_directory
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class LocalProcesses(Processes):
         self._numbers = itertools.count(1)
         self._processes: dict[int, LocalProcess] = {}
         self._directory = ''
-        self._closed = False
+        self._closed = self._closing = False
         self._used = False
         self._lock = threading.Lock()
         self._last_watcher: Watcher | None = None
@@ -656,10 +656,19 @@ class LocalProcesses(Processes):
         local.kept = {stream: bytearray() for stream in STREAMS}
 
     async def close(self, *, grace: float) -> None:
-        if self._closed or self._pid != os.getpid():
+        if self._pid != os.getpid():
             self._closed = True
             return
-        self._closed = True
+        if self._closed:
+            await until(lambda: not self._closing, timeout=grace + 10)
+            return
+        self._closed = self._closing = True
+        try:
+            await self._close(grace)
+        finally:
+            self._closing = False
+
+    async def _close(self, grace: float) -> None:
         if not self._used:
             self._remove()
             return

@@ -324,12 +324,9 @@ class KeptProcesses(ScriptProcesses):
                 with contextlib.suppress(OSError):
                     os.unlink(f'{it.log}.{stream}.{offset}')
 
-    async def close(self, *, grace: float) -> None:
-        if self._closed or self._pid != os.getpid():
-            self._closed = True
-            return
+    async def _close(self, grace: float) -> None:
         try:
-            await super().close(grace=grace)
+            await super()._close(grace)
         finally:
             if self._here:
                 shutil.rmtree(self._here, ignore_errors=True)

@@ -37,6 +37,7 @@ from anyshell.sandbox.base import (
 )
 from anyshell.sandbox.channels import Channel, Far, decoded, settings
 from anyshell.sandbox.shells import LINE, MAX_ARGUMENT, READ_LINE
+from anyshell.sandbox.waits import until
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -107,6 +108,7 @@ class ScriptProcesses(Processes):
 
     def _begin(self) -> None:
         self._pid = os.getpid()
+        self._closing = False
         # Eleven random digits after a 1: with a command's number a decimal below 2**63 whose range `grep` can tell.
         self._owner = str(10**11 + secrets.randbelow(10**11))
         self._numbers = itertools.count(1)
@@ -496,11 +498,21 @@ class ScriptProcesses(Processes):
                 logger.debug('the files of a command could not be removed yet')
 
     async def close(self, *, grace: float) -> None:
-        mine = self._pid == os.getpid()
-        if self._closed or not mine or not self._directory:
+        if self._pid != os.getpid():
             self._closed = True
             return
-        self._closed = True
+        if self._closed:
+            await until(lambda: not self._closing, timeout=grace + self._channel.patience)
+            return
+        self._closed = self._closing = True
+        try:
+            await self._close(grace)
+        finally:
+            self._closing = False
+
+    async def _close(self, grace: float) -> None:
+        if not self._directory:
+            return
         script = f'[ ! -d "$_as_d" ] || : >"$_as_d/t"; _as_end {shlex.quote(self._marks())} {steps(grace)}; rm -rf "$_as_d"'
         for last in (False, True):  # a connection may have broken unnoticed: the second one is new
             try:

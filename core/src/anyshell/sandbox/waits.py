@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from anyshell.sandbox.base import Flag
 
@@ -44,6 +44,13 @@ async def ready(
             loop.remove_reader(descriptor)
         for descriptor in write:
             loop.remove_writer(descriptor)
+
+
+async def until(condition: Callable[[], bool], *, timeout: float) -> None:
+    """Wait until something that another thread or loop does has come about, or `timeout` seconds have passed."""
+    end = time.monotonic() + timeout
+    while not condition() and time.monotonic() < end:  # noqa: ASYNC110 - an `asyncio.Event` is of one loop
+        await asyncio.sleep(0.01)
 
 
 def given_up(deadline: float | None, cancelled: Flag | None) -> bool:

@@ -20,6 +20,7 @@ import asyncio
 import functools
 import secrets
 import shlex
+import threading
 import time
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -930,6 +931,24 @@ class JobRules(Rules):
             assert await there(sandbox, seconds)
 
         assert await gone(sandbox, seconds)
+
+    @rule
+    async def test_a_second_close_waits_for_the_first(self, sandbox: Sandbox) -> None:
+        async def closing() -> bool:
+            return session.closed
+
+        seconds = sleeper()
+        session = self.session(sandbox, kill_grace=1)
+        await session.start_command(f"trap '' TERM; while :; do sleep {seconds}; done")
+        assert await there(sandbox, seconds)
+        first = threading.Thread(target=session.close)
+        first.start()
+        assert await until(closing)
+        await session.aclose()
+        left = await running(sandbox, seconds)
+        await asyncio.to_thread(first.join)
+
+        assert left == 0
 
     @rule
     async def test_jobs_run_beside_commands(self, sandbox: Sandbox, place: str) -> None:
