@@ -116,9 +116,10 @@ class Values:
             self._learned.add((name, value.raw))
             if len(self._learned) == known:
                 return
-        printed = self._paths(value) if value is not None else None
+        printed = None
         if value is not None:
             self._learn_text(name, value)
+            printed = self._paths(value)
         if value is None or printed is None:
             self.blank.add(name)
             self.unsure.add(name)
