@@ -111,20 +111,18 @@ class Values:
 
     def learn(self, name: str, value: Word | None) -> None:
         """Note that the line gives a variable a value; `None` when that is not known."""
-        if value is not None and value.value is not None:
+        if value is None:
+            self._learn_unknown(name)
+            return
+        if value.value is not None:
             known = len(self._learned)
             self._learned.add((name, value.raw))
             if len(self._learned) == known:
                 return
-        printed = None
-        if value is not None:
-            self._learn_text(name, value)
-            printed = self._paths(value)
-        if value is None or printed is None:
-            self.blank.add(name)
-            self.unsure.add(name)
-            if self.tells_actions:
-                self.actions.add(name)
+        self._learn_text(name, value)
+        printed = self._paths(value)
+        if printed is None:
+            self._learn_unknown(name)
             return
         expands = any(kind in 'xXm' for kind, _ in value.parts) and not value.substitutions
         if _BLANK.search(value.literal) or (expands and _MAY_BE_BLANK.search(value.raw)):
@@ -143,6 +141,12 @@ class Values:
         for source in sources:
             self.dashed.follow(name, source)
             self.unsure.follow(name, source)
+
+    def _learn_unknown(self, name: str) -> None:
+        self.blank.add(name)
+        self.unsure.add(name)
+        if self.tells_actions:
+            self.actions.add(name)
 
     def _learn_text(self, name: str, value: Word) -> None:
         literal = value.literal
