@@ -132,6 +132,51 @@ def test_a_host_that_blocks_signals_ends_its_commands_all_the_same(host, sleep) 
     assert sleep.ends()
 
 
+def test_a_host_whose_commands_can_not_be_marked_says_so_once(host) -> None:
+    def lower() -> None:
+        resource.setrlimit(10, (1000, 1000))  # RLIMIT_LOCKS, as `ulimit -x 1000` does
+
+    printed = host(
+        """
+        import logging
+        logging.basicConfig(stream=sys.stdout, format='%(message)s')
+        for number in range(2):
+            with session(kill_grace=0.2) as shell:
+                print(shell.run_sync('sleep 1000 & sleep 1000', timeout=0.2).timed_out)
+        from anyshell.command_line.doctor.host import engine
+        print(engine().fix)
+        """,
+        preexec=lower,
+    )
+
+    warned, *limits, fix = printed.splitlines()
+    assert warned.startswith(
+        'commands can not be marked, since the hard limit on file locks is 1000 here'
+    )
+    assert limits == ['0.2', '0.2']
+    assert fix.startswith('leave the hard limit on file locks alone, which is 1000 here')
+
+
+@pytest.mark.needs('bubblewrap')
+def test_a_sandbox_whose_commands_can_not_be_marked_runs_none(host) -> None:
+    def lower() -> None:
+        resource.setrlimit(10, (1000, 1000))
+
+    printed = host(
+        """
+        from anyshell import BubblewrapSandbox, SandboxUnavailable
+        with BubblewrapSandbox() as sandbox, ShellSession(sandbox=sandbox) as shell:
+            try:
+                shell.run_sync('echo hi')
+            except SandboxUnavailable as error:
+                print(error)
+        """,
+        preexec=lower,
+    )
+
+    assert 'an untouched limit on file locks' in printed
+
+
 def test_a_host_with_few_descriptors_gets_a_sentence_and_goes_on(host) -> None:
     def few() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))

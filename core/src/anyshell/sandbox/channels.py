@@ -31,7 +31,7 @@ class Far:
         cwd: The directory that commands start in.
         tmp: A directory for temporary files.
         environment: The variables that commands see.
-        linux: Whether it has a Linux /proc, by which commands are found and ended.
+        linux: Whether it has a Linux /proc and takes marks, by which commands are found and ended.
     """
 
     bash: str

@@ -248,7 +248,7 @@ printf '%s\0%s\0' "$(pwd && echo .)" "$_as_t" | base64
 echo .
 { cat /proc/self/environ 2>/dev/null || env -0; } | base64
 echo .
-if [ -r /proc/self/limits ]; then echo linux; fi
+if [ -r /proc/self/limits ] && ( _as_mark 4000000000000000000 ); then echo linux; fi
 }
 """
 

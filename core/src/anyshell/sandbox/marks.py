@@ -32,6 +32,12 @@ def mark_range(owner: int) -> tuple[int, int]:
     return owner * COMMANDS_PER_OWNER, (owner + 1) * COMMANDS_PER_OWNER
 
 
+def lowered() -> int | None:
+    """The hard limit of this process when it is too low for marks (`ulimit -H -x`, systemd's `LimitLOCKS=`); else `None`."""
+    most = resource.getrlimit(RLIMIT_LOCKS)[1] if LINUX else resource.RLIM_INFINITY
+    return None if most == resource.RLIM_INFINITY or most >= 1 << 62 else most
+
+
 def unmark() -> None:
     """Take the mark off this process, which a command of another session may have started."""
     if LINUX:

@@ -6,7 +6,9 @@ import _thread
 import asyncio
 import contextlib
 import errno
+import functools
 import itertools
+import logging
 import os
 import secrets
 import shutil
@@ -62,6 +64,8 @@ if TYPE_CHECKING:
         Mapping,
         Sequence,
     )
+
+logger = logging.getLogger('anyshell')
 
 KEPT = 1 << 18
 """Output up to this many bytes a stream stays in memory; a longer one goes to the watcher's logs."""
@@ -178,6 +182,7 @@ class LocalProcesses(Processes):
             raise SandboxError(msg)
         watcher = self._watcher()
         if self._finalizer is None:
+            _warn_of_marks()
             watcher.own(self._owner, self._directory)
             self._finalizer = weakref.finalize(
                 self, _abandon, self._owner, self._pid, self._processes
@@ -697,6 +702,16 @@ class LocalProcesses(Processes):
     def _local(self, process: Process) -> LocalProcess:
         assert isinstance(process, LocalProcess)  # noqa: S101 - only `spawn` makes them
         return process
+
+
+@functools.cache  # once a process is enough
+def _warn_of_marks() -> None:
+    if (most := marks.lowered()) is not None:
+        logger.warning(
+            'commands can not be marked, since the hard limit on file locks is %d here: what leaves its session (setsid) '
+            'outlives its command and this process; leave that limit alone (ulimit -H -x, LimitLOCKS= of systemd)',
+            most,
+        )
 
 
 def _abandon(owner: int, pid: int, processes: Mapping[int, LocalProcess]) -> None:

@@ -140,7 +140,7 @@ class ScriptProcesses(Processes):
         known = await self._channel.know()
         if not known.linux:
             raise SandboxUnavailable(
-                'sessions need a Linux /proc in the sandbox, by which they find and end commands; mount it there, or use another sandbox'
+                'sessions need a Linux /proc in the sandbox and an untouched limit on file locks (ulimit -H -x), by which they find and end commands; see to both there, or use another sandbox'
             )
         if self._directory and self._epoch != self._channel.epoch:
             # Everything was disconnected: the far side may have cleaned up, or be a new one. What was started in the

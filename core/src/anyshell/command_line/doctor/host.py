@@ -140,9 +140,7 @@ def engine() -> Check:
             area='commands',
             works=False,
             found=f'a child that called setsid outlived its session (process {left})',
-            fix='mount /proc without hidepid, where processes are found by their mark'
-            if marks.LINUX
-            else 'mount /proc: without it only process groups can be ended',
+            fix=_fix_of_marks(),
             required=sys.platform.startswith('linux'),
         )
     return Check(
@@ -152,6 +150,14 @@ def engine() -> Check:
         found=f'a command ran, and a child that it left behind with setsid was ended, {took}',
         required=True,
     )
+
+
+def _fix_of_marks() -> str:
+    if not marks.LINUX:
+        return 'mount /proc: without it only process groups can be ended'
+    if (most := marks.lowered()) is not None:
+        return f'leave the hard limit on file locks alone, which is {most} here (ulimit -H -x, LimitLOCKS= of systemd): it carries the marks by which processes are found'
+    return 'mount /proc without hidepid, where processes are found by their mark'
 
 
 _CHILD = 'import os, time; os.setsid(); print("child", os.getpid(), flush=True); time.sleep(600)'
