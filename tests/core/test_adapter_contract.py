@@ -241,6 +241,14 @@ class Vague(SmallestAgent):
         return 'wrong arguments for run_command' if 'invalid arguments' in text else text
 
 
+class Strict(SmallestAgent):
+    """Takes null for a value of a wrong type."""
+
+    async def call(self, tools: Any, call: dict[str, Any]) -> Any:
+        null = ': null' in call['function']['arguments']
+        return 'Error: null is no value.' if null else await super().call(tools, call)
+
+
 class Untold(SmallestAgent):
     """Does not say that a person has changed the command."""
 
@@ -320,6 +328,7 @@ class Forgetting(Repeating):
         (Stripping, 'test_texts_are_those_of_core'),
         (GivingUp, 'test_ten_denials_in_a_row_do_not_end_the_run'),
         (Vague, 'test_wrong_arguments_are_explained_and_do_not_end_the_run'),
+        (Strict, 'test_null_stands_for_an_argument_that_is_left_out'),
         (Untold, 'test_command_that_a_person_changed_runs_and_the_model_is_told'),
         (Trusting, 'test_approval_is_for_one_call'),
         (Confusing, 'test_answer_is_for_one_call_also_when_ids_repeat'),

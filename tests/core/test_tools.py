@@ -126,7 +126,7 @@ def test_an_unknown_shell_is_described_as_unknown() -> None:
 
 WRONG = [
     ('run_command', {}, 'command: Field required'),
-    ('run_command', {'command': None}, 'command: Input should be a valid string'),
+    ('run_command', {'command': None}, 'command: Field required'),
     ('run_command', {'command': ['ls']}, 'command: Input should be a valid string'),
     (
         'run_command',
@@ -157,10 +157,21 @@ async def test_wrong_arguments_are_a_sentence_that_says_which_are_right(
 
 
 @pytest.mark.parametrize('arguments', [None, 'ls', [], 3])
-async def test_arguments_of_any_shape_are_answered(arguments, shell) -> None:
-    reply = await shell().tools[0].call(arguments)
+async def test_what_is_no_object_is_answered_as_a_call_without_arguments(arguments, shell) -> None:
+    tool = shell().tools[0]
 
-    assert reply.text.startswith('[Error: invalid arguments for run_command: arguments: ')
+    assert await tool.call(arguments) == await tool.call({})
+
+
+async def test_null_stands_for_an_argument_that_is_left_out(shell) -> None:
+    start_command, check_command = shell().tools[1:3]
+    nulls = {'ready_timeout': None, 'ready_when': None, 'stdin': None, 'workdir': None}
+
+    started = await start_command.call({'command': 'true', **nulls})
+    listed = await check_command.call({'command_id': None, 'wait_seconds': None, 'since': None})
+
+    assert started.text == "Started background command: 'true'\nID: j1"
+    assert 'j1' in listed.text
 
 
 async def test_unknown_arguments_are_let_through(shell) -> None:

@@ -10,9 +10,16 @@ import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from anyshell import output, trace
@@ -70,10 +77,21 @@ class Arguments(BaseModel):
     """Base of the argument models: types, defaults and descriptions only.
 
     Values are checked by the session, whose sentences are ours; unknown keys are let through, since some frameworks
-    inject their own.
+    inject their own. Null stands for an argument that is left out, and what is no object for one without arguments: many
+    models write it so.
     """
 
     model_config = ConfigDict(defer_build=True)
+
+    @model_validator(mode='before')
+    @classmethod
+    def _without_nulls(cls, given: Any) -> Any:
+        if isinstance(given, BaseModel):
+            return given
+        if not isinstance(given, Mapping):
+            return {}
+        arguments = cast('Mapping[str, Any]', given)
+        return {name: value for name, value in arguments.items() if value is not None}
 
 
 class RunCommandArguments(Arguments):

@@ -18,7 +18,7 @@ from strands import (
     ToolContext,
     tool,  # pyright: ignore[reportUnknownVariableType]  (its `inputSchema` is a bare `dict`)
 )
-from strands.hooks import AfterInvocationEvent
+from strands.hooks import AfterInvocationEvent, BeforeToolCallEvent
 from strands.tools.decorator import DecoratedFunctionTool
 
 from anyshell import (
@@ -93,6 +93,7 @@ class ShellPlugin(Plugin):
         return [*super().tools, *ours]  # pyright: ignore[reportUnknownMemberType]  (a generic class without arguments)
 
     def init_agent(self, agent: Agent) -> None:
+        agent.add_hook(self._before_tool_call, BeforeToolCallEvent)
         agent.add_hook(self._after_invocation, AfterInvocationEvent)
         # An agent that waits for an answer may be dropped; its session goes with it, and takes its commands along.
         weakref.finalize(agent, _drop, self._sessions, self._invocations, id(agent)).atexit = False
@@ -100,6 +101,13 @@ class ShellPlugin(Plugin):
     async def aclose(self) -> None:
         """End the sessions of all agents, also of those that wait for a person. Idempotent."""
         await self._sessions.aclose()
+
+    def _before_tool_call(self, event: BeforeToolCallEvent) -> None:
+        # What is no object, such as a list, Strands would answer in words of its own.
+        made: object = event.tool_use['input']
+        ours = (own.name for own in self._sessions.own.tools)
+        if not isinstance(made, dict) and event.tool_use['name'] in ours:
+            event.tool_use = {**event.tool_use, 'input': {}}
 
     async def _after_invocation(self, event: AfterInvocationEvent) -> None:
         if event.result is not None and event.result.stop_reason in PAUSES:

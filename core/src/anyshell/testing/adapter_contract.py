@@ -294,6 +294,23 @@ class AdapterContract(ABC):
         assert tuple(explained) == self.core(wrong)
         assert last == '[stdout]\nrecovered\n'
 
+    def test_null_stands_for_an_argument_that_is_left_out(self) -> None:
+        """Many models write it so."""
+        calls: list[Call] = [
+            run('pwd', timeout_seconds=None, workdir=None),
+            ('start_command', {'command': 'true', 'ready_timeout': None, 'stdin': None}),
+            ('check_command', {'command_id': 'j1', 'wait_seconds': 20, 'since': None}),
+            ('run_command', {'command': None}),
+        ]
+
+        server = self.play([*([call] for call in calls), 'Done.'])
+
+        plain = [
+            (name, {key: value for key, value in arguments.items() if value is not None})
+            for name, arguments in calls
+        ]
+        assert server.tool_results() == self.core(plain)
+
     def test_arguments_that_are_no_object_do_not_end_the_run(self) -> None:
         """What some models send for a call without arguments."""
         server = self.play(
@@ -306,7 +323,7 @@ class AdapterContract(ABC):
         )
 
         *explained, last = server.tool_results()
-        assert len(explained) == 2
+        assert tuple(explained) == self.core([('run_command', {})]) * 2
         assert last == '[stdout]\nrecovered\n'
 
     def test_nobody_to_ask_is_a_denial(self) -> None:
