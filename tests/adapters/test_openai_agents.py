@@ -366,6 +366,26 @@ async def test_output_comes_by_callback_and_iterator_while_the_command_runs(tmp_
     assert iterated == called
 
 
+async def test_iterator_has_what_came_since_it_was_made(tmp_path: Path) -> None:
+    with OpenAIServer([[('run_command', {'command': 'echo hi'}, 'c1')], 'Done.']) as server:
+        async with ShellTools(cwd=tmp_path) as shell:
+            output, unread = shell.output(), shell.output()
+            del unread
+            await Runner.run(agent(server.base_url, shell), 'Go.')
+            first = await anext(output)
+        rest = [piece async for piece in output]
+        late = [piece async for piece in shell.output()]
+
+    assert first == CommandOutput('c1', 'hi\n', 'stdout')
+    assert (rest, late) == ([], [])
+    assert not shell._listeners._waiting
+
+
+def test_callback_that_can_not_be_called_is_refused_at_once() -> None:
+    with pytest.raises(OptionError, match='on_output=5 is not allowed'):
+        ShellTools(on_output=5)  # type: ignore[arg-type] - that is the mistake
+
+
 async def test_async_callback_is_awaited(tmp_path: Path) -> None:
     seen: list[str] = []
 

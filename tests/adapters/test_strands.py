@@ -338,19 +338,28 @@ def test_several_questions_of_one_turn_are_answered_one_by_one(tmp_path: Path) -
     assert files(tmp_path) == ['b', 'free-0']  # what was free to run has run once
 
 
-def test_always_holds_for_this_very_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    'other',
+    [
+        ('run_command', {'command': 'touch it; touch other'}),
+        ('run_command', {'command': 'touch it', 'workdir': '/'}),
+        ('start_command', {'command': 'touch it'}),
+        ('start_command', {'command': 'touch it', 'stdin': True}),
+    ],
+)
+def test_always_holds_for_this_very_call(tmp_path: Path, other: Any) -> None:
     script = [
         [run('touch it')],
         [run('touch it')],
         [run('touch it; rm it')],
-        [run('touch it; touch other')],
+        [other],
     ]
     with OpenAIServer(script) as server:
         agent = asking(server, tmp_path)
         (question,) = agent('Go.').interrupts or ()
-        (other,) = agent([answer_to(question, {'approved': True, 'always': True})]).interrupts or ()
+        (asked,) = agent([answer_to(question, {'approved': True, 'always': True})]).interrupts or ()
 
-    assert other.reason['command'] == 'touch it; touch other'
+    assert (asked.reason['tool'], asked.reason['arguments']) == other
     assert server.tool_results()[:2] == ('(no output)', '(no output)')
     assert "'rm' is denied" in server.tool_results()[2]
 

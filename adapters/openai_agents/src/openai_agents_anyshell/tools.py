@@ -112,7 +112,10 @@ class ShellTools:
         self._edited[item.call_id or '', item.arguments or ''] = command
 
     def output(self) -> AsyncGenerator[CommandOutput]:
-        """The output of all commands from now on, piece by piece while they run, until the block ends."""
+        """The output of all commands from now on, piece by piece while they run, until the block ends.
+
+        It is collected from this call on, read or not; of more than 256 pieces that wait the oldest are dropped.
+        """
         return self._listeners.iterate()
 
     # -- a call

@@ -15,7 +15,7 @@ class Answer:
 
     Attributes:
         approved: Whether the call may run.
-        always: Whether this very command may run from now on.
+        always: Whether this very call, with all its arguments, may be made from now on.
         command: The command that is to run instead; `None` for the model's.
         message: What the model is told in case of a no.
     """

@@ -38,7 +38,7 @@ Event: TypeAlias = dict[str, Any]
 
 PAUSES = ('interrupt', 'checkpoint')
 ALWAYS = 'anyshell_approved'
-"""Where the agent's state keeps the commands that a person has approved for good."""
+"""Where the agent's state keeps the calls that a person has approved for good, each with its tool and all its arguments."""
 
 
 class ShellPlugin(Plugin):
@@ -52,7 +52,7 @@ class ShellPlugin(Plugin):
     policy asks about, the reason and the rule. Answers:
 
         True                                        run it
-        {'approved': True, 'always': True}          run it, and this very command from now on
+        {'approved': True, 'always': True}          run it, and this very call from now on
         {'approved': True, 'command': 'git status'} run this instead, if the policy allows it
         {'approved': False, 'message': 'Why?'}      don't; a plain text is a message too, anything else a no
 
@@ -152,7 +152,9 @@ class ShellPlugin(Plugin):
         invocation = self._invocations.setdefault(id(context.agent), uuid4().hex)
         call_id = f'{invocation}:{len(context.agent.messages)}:{context.tool_use["toolUseId"]}'
         stream = partial(own.stream, call_id=call_id, cancelled=context.cancel_signal)
-        approved = arguments.get('command') in (context.agent.state.get(ALWAYS) or ())
+        known: list[dict[str, Any]] = context.agent.state.get(ALWAYS) or []
+        this = {'tool': name, 'arguments': dict(arguments)}
+        approved = this in known
         word: Callable[[str], str] = str
         while True:  # twice, when a person is asked
             try:
@@ -180,8 +182,8 @@ class ShellPlugin(Plugin):
                     arguments = {**arguments, 'command': answer.command}
                     word = partial(ask.edited, answer.command)
                 elif answer.always:
-                    known: list[str] = context.agent.state.get(ALWAYS) or []
-                    context.agent.state.set(ALWAYS, [*known, command])
+                    known = context.agent.state.get(ALWAYS) or []
+                    context.agent.state.set(ALWAYS, [*known, this])
                 continue
             return
 
