@@ -156,3 +156,9 @@ async def test_an_answer_that_is_cut_is_an_error(tmp_path):
 
     with pytest.raises(OSError, match='incomplete'):
         await Cut(tmp_path).read_file('a')
+
+
+async def test_writing_to_a_named_pipe_that_nobody_reads_is_an_error_that_comes_at_once(tmp_path):
+    os.mkfifo(tmp_path / 'pipe')
+    with pytest.raises(OSError, match='Not a regular file'):
+        await asyncio.wait_for(LocalSandbox(cwd=tmp_path).write_file('pipe', b'content'), 10)

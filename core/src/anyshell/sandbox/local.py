@@ -16,6 +16,7 @@ from anyshell.sandbox.posix import (
     PathForbidden,
     PathIsDirectory,
     PosixShellSandbox,
+    no_file,
 )
 from anyshell.sandbox.process import LocalProcesses
 from anyshell.sandbox.shells import local_shell
@@ -79,7 +80,7 @@ class LocalSandbox(PosixShellSandbox):
         return await asyncio.to_thread(_read, self._path(path), path)
 
     async def write_file(self, path: str, content: bytes, **kwargs: Any) -> None:  # noqa: ARG002 - the spec's
-        await asyncio.to_thread(_write, self._path(path), content)
+        await asyncio.to_thread(_write, self._path(path), content, path)
 
     async def remove_file(self, path: str, **kwargs: Any) -> None:  # noqa: ARG002 - the spec's
         try:
@@ -111,12 +112,19 @@ class LocalSandbox(PosixShellSandbox):
 
 def _read(path: str, name: str) -> bytes:
     try:
-        with open(path, 'rb') as file:
+        # Never waiting for the other end of a named pipe: nobody can take back what a thread waits for.
+        with open(path, 'rb', opener=_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise no_file(name)
             return file.read()
     except FileNotFoundError:
         raise
     except OSError as error:
         raise _precise(error, path, name) from error
+
+
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK, 0o666)
 
 
 def _precise(error: OSError, path: str, name: str) -> OSError:
@@ -128,8 +136,10 @@ def _precise(error: OSError, path: str, name: str) -> OSError:
     return FileNotFoundError(error.errno, error.strerror, name)
 
 
-def _write(path: str, content: bytes) -> None:
+def _write(path: str, content: bytes, name: str) -> None:
     folder = os.path.dirname(path)
+    if os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
+        raise no_file(name)
     os.makedirs(folder, exist_ok=True)
     try:
         status = os.lstat(path)
@@ -147,7 +157,7 @@ def _write(path: str, content: bytes) -> None:
     except PermissionError:  # the directory takes no new file, the file itself may be writable
         descriptor, staged = -1, ''
     if descriptor < 0:
-        with open(path, 'wb') as file:
+        with open(path, 'wb', opener=_at_once) as file:
             file.write(content)
         return
     try:

@@ -34,7 +34,7 @@ SHELLS = frozenset({'sh', 'bash', 'dash', 'ash', 'ksh', 'zsh'})
 
 ALTERED = 'the answer of the sandbox is incomplete: its output is cut or altered on the way. See what it passes through: every byte has to arrive as it was written'
 
-_MISSING, _DIRECTORY, _FORBIDDEN, _NO_DIRECTORY = 81, 82, 83, 84
+_MISSING, _DIRECTORY, _FORBIDDEN, _NO_DIRECTORY, _NO_FILE = 81, 82, 83, 84, 85
 
 
 class _Altered(OSError):
@@ -348,7 +348,7 @@ def reading(path: str, how: str) -> str:
     name = shlex.quote(_plain(path))
     return (
         f'[ -e {name} ] || exit {_MISSING}; [ ! -d {name} ] || exit {_DIRECTORY}; '
-        f'[ -r {name} ] || exit {_FORBIDDEN}; {how} < {name}'
+        f'[ -f {name} ] || exit {_NO_FILE}; [ -r {name} ] || exit {_FORBIDDEN}; {how} < {name}'
     )
 
 
@@ -411,7 +411,14 @@ def file_error(code: int, path: str, noise: str, otherwise: str) -> OSError:
         return PathIsDirectory(errno.EISDIR, 'Is a directory', path)
     if code == _FORBIDDEN:
         return PathForbidden(errno.EACCES, 'Permission denied', path)
+    if code == _NO_FILE:
+        return no_file(path)
     return FileNotFoundError(noise or otherwise)
+
+
+def no_file(path: str) -> FileNotFoundError:
+    """The error for a path that names a pipe, a socket or a device: reading it might never end."""
+    return FileNotFoundError(errno.EINVAL, 'Not a regular file', path)
 
 
 def write_error(code: int, path: str, noise: str) -> OSError:

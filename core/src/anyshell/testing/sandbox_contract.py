@@ -700,6 +700,14 @@ class FileRules(Rules):
         assert isinstance(caught.value, IsADirectoryError)
 
     @rule
+    async def test_reading_a_named_pipe_is_an_error_that_comes_at_once(
+        self, sandbox: Sandbox, place: str
+    ) -> None:
+        await sandbox.execute(f'mkfifo {place}/pipe')
+        with pytest.raises(FileNotFoundError, match='Not a regular file'):
+            await asyncio.wait_for(sandbox.read_file(f'{place}/pipe'), 10)
+
+    @rule
     async def test_a_directory_is_not_written_over(self, sandbox: Sandbox, place: str) -> None:
         with pytest.raises(OSError, match=r'.'):
             await sandbox.write_file(place, b'1')
