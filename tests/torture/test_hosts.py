@@ -5,6 +5,7 @@ import resource
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
 
 import pytest
 
@@ -222,37 +223,75 @@ def test_a_temporary_directory_that_takes_nothing_is_said(host, tmp_path) -> Non
     assert printed.endswith('[stdout]\nafter\n\n')
 
 
-def test_a_full_disk_takes_logs_but_no_command(host, tmp_path) -> None:
-    disk = tmp_path / 'disk'
-    disk.mkdir()
-    mount = ['mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', str(disk)]
+@pytest.fixture
+def disk(tmp_path) -> Iterator[str]:
+    """A directory on a disk that holds 1 MiB."""
+    path = tmp_path / 'disk'
+    path.mkdir()
+    mount = ['mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', str(path)]
     if (
         not shutil.which('mount')
         or subprocess.run(mount, capture_output=True, check=False, timeout=30).returncode
     ):
         pytest.skip('no file system may be mounted here')
-    try:
-        printed = host(
-            """
-            async def main():
-                async with session() as shell:
-                    long = await shell.run('head -c 20000000 /dev/zero; echo end >&2; exit 5')
-                    print(long.exit_code, long.timed_out, long.truncated, long.stderr, long.stdout[-9:] == 9 * '\\0')
-                    await shell.start_command('head -c 5000000 /dev/zero; exit 6')
-                    await shell.tools[2].call({'command_id': 'j1', 'wait_seconds': 30})
-                    for known in shell._jobs.ids:
-                        await shell.stop_command(known)
-                    print((await shell.run('echo after')).stdout)
-            asyncio.run(main())
-            """,
-            TMPDIR=str(disk),
-        )
-        left = os.listdir(disk)
-    finally:
-        subprocess.run(['umount', str(disk)], check=True, timeout=30)
+    yield str(path)
+    subprocess.run(['umount', str(path)], check=True, timeout=30)
+
+
+def test_a_full_disk_takes_logs_but_no_command(host, disk) -> None:
+    printed = host(
+        """
+        async def main():
+            async with session() as shell:
+                long = await shell.run('head -c 20000000 /dev/zero; echo end >&2; exit 5')
+                print(long.exit_code, long.timed_out, long.truncated, long.stderr, long.stdout[-9:] == 9 * '\\0')
+                await shell.start_command('head -c 5000000 /dev/zero; exit 6')
+                await shell.tools[2].call({'command_id': 'j1', 'wait_seconds': 30})
+                for known in shell._jobs.ids:
+                    await shell.stop_command(known)
+                print((await shell.run('echo after')).stdout)
+        asyncio.run(main())
+        """,
+        TMPDIR=disk,
+    )
 
     assert printed == '5 None True end\n True\nafter\n\n'
-    assert left == []
+    assert os.listdir(disk) == []
+
+
+FILLED = """
+    from anyshell import BubblewrapSandbox
+    async def main():
+        async with ShellSession(policy=AllowAll(), sandbox={sandbox}) as shell:
+            await shell.run('seq 1 100000')  # has a private directory now
+            fill = open(os.environ['TMPDIR'] + '/fill', 'wb', 0)
+            try:
+                while True:
+                    fill.write(bytes(4096))
+            except OSError:
+                pass
+            long = await shell.run('seq 1 300000; echo said >&2; exit 5')
+            print(long.exit_code, long.truncated, long.stdout.endswith('299999\\n300000\\n'), long.stderr)
+            if {sandbox} is None:
+                await shell.start_command('echo lost')
+                print((await shell.tools[2].call({{'command_id': 'j3', 'wait_seconds': 30}})).text)
+    asyncio.run(main())
+"""
+
+
+def test_a_disk_that_others_have_filled_takes_no_tail_and_what_is_lost_is_said(host, disk) -> None:
+    printed = host(FILLED.format(sandbox=None), TMPDIR=disk)
+
+    ran, _, *job = printed.splitlines()
+    assert ran == '5 True True said'
+    assert '[the disk for temporary files is full: this output is lost]' in job
+
+
+@pytest.mark.needs('bubblewrap')
+def test_a_disk_that_others_have_filled_takes_no_tail_of_a_sandbox(host, disk) -> None:
+    printed = host(FILLED.format(sandbox='BubblewrapSandbox()'), TMPDIR=disk)
+
+    assert printed == '5 True True said\n\n'
 
 
 def test_an_ordinary_user_ends_all_that_it_started(host, sleep, tmp_path) -> None:

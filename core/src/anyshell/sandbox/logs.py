@@ -11,6 +11,9 @@ import os
 import stat
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+LOW = 1 << 20
+"""Bytes of free space below which a disk is taken for full: a log there would keep next to nothing."""
+
 SEGMENTS = 4
 """A log is this many files at most; the oldest one goes when their sum would exceed the limit."""
 
@@ -18,13 +21,14 @@ SEGMENTS = 4
 class Log:
     """One stream on disk: files named `<base>.<offset of the first byte>`, together never more than `limit` bytes.
 
-    It goes on behind the files that are there: another process may have begun it.
+    It goes on behind the files that are there: another process may have begun it. Where there is none it begins at
+    `start`: what was before is lost already.
     """
 
-    def __init__(self, base: str, limit: int) -> None:
+    def __init__(self, base: str, limit: int, start: int = 0) -> None:
         self.base = base
         self.segment = max(1, limit // SEGMENTS)
-        self.total = _end(base)
+        self.total = max(start, _end(base))
         self.offsets = _offsets(base)
         self.file = -1
         self.room: int = 0
@@ -82,6 +86,15 @@ class Log:
         if self.file >= 0:
             os.close(self.file)
             self.file = -1
+
+
+def full(folder: str) -> bool:
+    """Whether the disk of a folder has no room for a log."""
+    try:
+        status = os.statvfs(folder)
+    except OSError:
+        return True
+    return status.f_bavail * status.f_frsize < LOW
 
 
 def offsets(log: str, stream: str) -> list[int]:

@@ -74,6 +74,8 @@ BRIEF = 0.002
 """Seconds that a new command is only watched for its end: most that end at all do so by then, and are read once. A pipe
 holds 64 KiB meanwhile."""
 
+LOST = b'[the disk for temporary files is full: this output is lost]\n'
+
 UNKNOWN = 255
 """The exit code of a command whose own one nobody knows; that is not to be taken for success."""
 
@@ -294,8 +296,7 @@ class LocalProcesses(Processes):
                     local.kept[stream] += data
                     if on_bytes is not None:
                         await on_bytes(stream, data)
-                    if len(local.kept[stream]) > KEPT:
-                        await self.detach(local)
+                    if await self._too_much(local):
                         break
                 else:
                     return local.exit_code is not None
@@ -474,7 +475,7 @@ class LocalProcesses(Processes):
         if local.log or self._closed:
             return
         base, watcher = f'{self._private()}/{local.number}', self._watcher()
-        streams: list[tuple[str, int, bool]] = []
+        streams: list[tuple[str, int, int, bool]] = []
         descriptors: list[int] = []
         files: list[int] = []
         for stream in STREAMS:
@@ -486,7 +487,8 @@ class LocalProcesses(Processes):
                 kept.clear()
             if stream in local.pipes:
                 descriptors.append(local.pipes[stream])
-            streams.append((stream, len(kept), stream in local.pipes))
+            start = local.total[stream] - len(kept)
+            streams.append((stream, start, len(kept), stream in local.pipes))
         watcher.tell(
             'pump', self._key(local), base, self._max_log_bytes, streams, descriptors=descriptors
         )
@@ -498,6 +500,27 @@ class LocalProcesses(Processes):
                 close_ends(local)
         local.log = base
         local.kept = {stream: bytearray() for stream in STREAMS}
+
+    async def _too_much(self, process: LocalProcess) -> bool:
+        """Hand output that is too much for memory to the watcher, if it is; on a full disk only its tail stays.
+
+        Returns:
+            Whether the watcher has it now.
+        """
+        if all(len(kept) <= KEPT for kept in process.kept.values()):
+            return False
+        if self._closed or self._full():
+            for kept in process.kept.values():
+                del kept[:-KEPT]
+            return False
+        await self.detach(process)
+        return True
+
+    def _full(self) -> bool:
+        try:
+            return logs.full(self._private())
+        except SandboxError:  # not even a directory can be made
+            return True
 
     def _watcher(self) -> Watcher:
         """The watcher; a new one, when the last has been killed, goes on with the logs of that."""
@@ -511,7 +534,7 @@ class LocalProcesses(Processes):
         return watcher
 
     def _hand_over(self, process: LocalProcess, watcher: Watcher) -> None:
-        streams = [(stream, 0, stream in process.watched) for stream in STREAMS]
+        streams = [(stream, 0, 0, stream in process.watched) for stream in STREAMS]
         message = ('pump', self._key(process), process.log, self._max_log_bytes, streams)
         watcher.tell(*message, descriptors=list(process.watched.values()))
 
@@ -537,6 +560,8 @@ class LocalProcesses(Processes):
         await self._sync(local)
         total = logs.size(local.log, stream)
         start, tail = logs.read(local.log, stream, max(0, total - limit), limit)
+        if total and limit and not tail:
+            return Written(LOST, total)
         return Written(tail, start + len(tail))
 
     async def read(
@@ -608,8 +633,7 @@ class LocalProcesses(Processes):
             return
         for stream in STREAMS:
             process.kept[stream] += take(process, stream)
-        if any(len(kept) > KEPT for kept in process.kept.values()):
-            await self.detach(process)
+        await self._too_much(process)
 
     def _reap_killed(self, process: LocalProcess) -> None:
         # Bounded: a process in uninterruptible sleep does not answer to SIGKILL before it wakes.

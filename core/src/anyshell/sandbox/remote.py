@@ -243,8 +243,12 @@ class KeptProcesses(ScriptProcesses):
     def _keep(self, process: KeptProcess, stream: StreamType, data: bytes) -> None:
         process.total[stream] += len(data)
         if not process.log:
-            process.memory[stream] += data
-            if len(process.memory[stream]) <= KEPT:
+            memory = process.memory[stream]
+            memory += data
+            if len(memory) <= KEPT:
+                return
+            if self._no_log(process):
+                del memory[:-KEPT]
                 return
             process.log = f'{self._folder()}/{process.name}'
             for name in STREAMS:
@@ -253,6 +257,15 @@ class KeptProcesses(ScriptProcesses):
                 process.memory[name].clear()
             return
         process.files[stream].append(data)
+
+    def _no_log(self, process: KeptProcess) -> bool:
+        """Whether only the tail can be kept: the disk is full, or was when the head was too much for memory."""
+        if any(process.total[name] > len(process.memory[name]) for name in STREAMS):
+            return True
+        try:
+            return logs.full(self._folder())
+        except SandboxError:  # not even a directory can be made
+            return True
 
     def _folder(self) -> str:
         """A private directory on this machine, for output that is too much for memory."""
@@ -285,7 +298,10 @@ class KeptProcesses(ScriptProcesses):
             return await super().read(process, stream, start, length)
         if it.log:
             return logs.read(it.log, stream, start, length)
-        return start, bytes(it.memory[stream][start : start + length])
+        memory = it.memory[stream]
+        offset = it.total[stream] - len(memory)
+        start = max(start, offset)
+        return start, bytes(memory[start - offset : start - offset + length])
 
     async def terminate(self, process: Process, *, grace: float) -> None:
         it = self._kept(process)

@@ -138,21 +138,23 @@ class Watcher:
         self.far.pop(key, None)
 
     def do_pump(
-        self, key: str, base: str, limit: int, streams: list[tuple[str, int, bool]]
+        self, key: str, base: str, limit: int, streams: list[tuple[str, int, int, bool]]
     ) -> None:
         """Collect a command's streams into logs.
 
-        Each stream is a name, how many bytes the owner has read itself (they come in an attached file) and whether
-        its pipe, attached as well, is still open. One message carries it all, so that the order of bytes holds.
+        Each stream is a name, how many bytes the owner has dropped, how many it has kept (they come in an attached file)
+        and whether its pipe, attached as well, is still open. One message carries it all, so that the order of bytes holds.
         """
         self.keys[key] = []
         # All of them first: one that stayed would be taken for that of a later message.
         attached = [
             (self.descriptors.pop(0) if length else -1, self.descriptors.pop(0) if is_open else -1)
-            for _, length, is_open in streams
+            for _, _, length, is_open in streams
         ]
-        for (stream, length, is_open), (prefix, descriptor) in zip(streams, attached, strict=True):
-            log = Log(f'{base}.{stream}', limit)
+        for (stream, start, length, is_open), (prefix, descriptor) in zip(
+            streams, attached, strict=True
+        ):
+            log = Log(f'{base}.{stream}', limit, start)
             if is_open:
                 self.add(descriptor, Pump(descriptor, log))
                 self.keys[key].append(descriptor)
