@@ -33,7 +33,7 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from anyshell import OptionError, ShellSession
+from anyshell import OptionError, Policy, ShellSession
 from anyshell.testing import AdapterContract, OpenAIServer, Paused, Said
 from pydantic_ai_anyshell import LLM_API_KEY_ENV_PATTERNS, CommandOutput, Shell
 
@@ -128,6 +128,41 @@ async def test_both_apis_of_openai_plain_and_streamed(
 
 
 # -- the capability
+
+
+@pytest.mark.parametrize('given', ['capability', 'toolset'])
+async def test_setting_that_is_assigned_holds_from_the_next_run_on(
+    tmp_path: Path, given: str
+) -> None:
+    shell = Shell(cwd=tmp_path)
+    turns: list[Any] = [[('run_command', {'command': 'ls'})], 'Done.']
+    with OpenAIServer(turns * 3) as server:
+        agent = (
+            Agent(model(server.base_url), capabilities=[shell])
+            if given == 'capability'
+            else Agent(model(server.base_url), toolsets=[shell.get_toolset()])
+        )
+        await agent.run('Go.')
+        shell.allowed_commands = ['cat']
+        shell.tool_set = 'spec'
+        await agent.run('Go.')
+        shell.policy = Policy.from_lists(denied_commands=['ls'])
+        await agent.run('Go.')
+        shell.max_jobs = 0
+        with pytest.raises(OptionError, match='max_jobs=0 is not allowed'):
+            await agent.run('Go.')
+
+    ran, not_listed, denied = (
+        text for request in server.requests[1::2] for text in request.tool_results.values()
+    )
+    assert ran == '(no output)'
+    assert "'ls' is not in the allowed list" in not_listed
+    assert "'ls' is denied" in denied
+    first, second, third = (request.tools for request in server.requests[::2])
+    assert set(first) - set(second) == {'send_input'}
+    listed = 'Only these commands are allowed: cat.'
+    assert listed in second['run_command']['description']
+    assert listed not in third['run_command']['description']
 
 
 async def test_bare_toolset_ends_its_jobs_too(tmp_path: Path) -> None:

@@ -119,6 +119,39 @@ def test_verdict_is_that_of_a_policy_that_is_handed_in() -> None:
     assert found == Verdict(Decision.DENY, 'sh')
 
 
+async def test_change_is_for_the_sessions_that_come() -> None:
+    sessions = Sessions({'cwd': '/'})
+    own, running = sessions.own, sessions.of('a')
+
+    sessions.change({'cwd': '/usr'})
+    sessions.change({'cwd': '/usr'})
+
+    assert sessions.of('a') is running
+    assert sessions.of('b').options.cwd == '/usr'
+    assert sessions.own.options.cwd == '/usr'
+    await sessions.aclose()
+    assert own.closed
+    assert running.closed
+
+
+def test_change_that_is_not_allowed_changes_nothing() -> None:
+    sessions = Sessions({'cwd': '/'})
+
+    with pytest.raises(OptionError, match='max_jobs=0 is not allowed'):
+        sessions.change({'max_jobs': 0})
+
+    assert sessions.of('a').options.cwd == '/'
+
+
+async def test_change_opens_nothing_that_was_closed() -> None:
+    sessions = Sessions({'cwd': '/'})
+    await sessions.aclose()
+
+    sessions.change({'cwd': '/usr'})
+
+    assert sessions.of('a').closed
+
+
 async def test_closing_closes_what_runs_what_waits_and_what_comes() -> None:
     sessions = Sessions({})
     running, waiting = sessions.of('a'), sessions.of('b', thread='t')

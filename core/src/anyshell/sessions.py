@@ -48,6 +48,19 @@ class Sessions:
         sandbox: Sandbox | None = None,
         policy: Policy | None = None,
     ) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[Hashable, tuple[ShellSession, str | None]] = {}
+        self._paused: dict[str, ShellSession] = {}
+        self._retired: list[ShellSession] = []
+        self._take(settings, session, sandbox, policy)
+
+    def _take(
+        self,
+        settings: ShellKeywords,
+        session: ShellSession | None,
+        sandbox: Sandbox | None,
+        policy: Policy | None,
+    ) -> None:
         beside: dict[str, object] = {'sandbox': sandbox, 'policy': policy}
         refuse_unknown(settings, (*option_names(), 'session', *beside), {})
         given = [*settings, *(name for name, value in beside.items() if value is not None)]
@@ -56,15 +69,32 @@ class Sessions:
             raise OptionError('session', session, allowed)
         if session is not None and not isinstance(session, ShellSession):  # pyright: ignore[reportUnnecessaryIsInstance]  # what a checker has not seen
             raise OptionError('session', session, 'None or a ShellSession that is open')
+        options = ShellOptions(**settings)
+        own = ShellSession(options, sandbox=sandbox, policy=policy) if session is None else session
+        self._given = settings, session, sandbox, policy
         self._settings = settings
-        self._options = ShellOptions(**settings)
+        self._options = options
         self._sandbox = sandbox
         self._policy = policy
         self._shared = session is not None
-        self._lock = threading.Lock()
-        self._running: dict[Hashable, tuple[ShellSession, str | None]] = {}
-        self._paused: dict[str, ShellSession] = {}
-        self.own = self._open() if session is None else session
+        self.own = own
+
+    def change(
+        self,
+        settings: ShellKeywords,
+        *,
+        session: ShellSession | None = None,
+        sandbox: Sandbox | None = None,
+        policy: Policy | None = None,
+    ) -> None:
+        """Open sessions with other settings from now on; runs that have one keep it. Arguments and errors as at construction."""
+        with self._lock:
+            closed = self.own.closed and not self._shared
+            if closed or (settings, session, sandbox, policy) == self._given:
+                return
+            before = [] if self._shared else [self.own]
+            self._take(settings, session, sandbox, policy)
+            self._retired += before
 
     def __reduce__(self) -> tuple[Any, ...]:
         session = self.own if self._shared else None
@@ -140,7 +170,9 @@ class Sessions:
         with self._lock:
             sessions = [session for session, _ in self._running.values()]
             sessions += self._paused.values()
+            sessions += self._retired
             self._running.clear()
             self._paused.clear()
+            self._retired.clear()
         for session in sessions if self._shared else [*sessions, self.own]:
             await session.aclose()

@@ -62,7 +62,8 @@ class Shell(ShellOptions, AbstractCapability[AgentDepsT]):
     """A shell for an agent: `Agent(…, capabilities=[Shell(cwd='.', allowed_commands=['ls'])])`.
 
     Takes the settings of `anyshell.ShellOptions`, also from an agent spec. Each run has a working directory and background
-    commands of its own, which end with it.
+    commands of its own, which end with it. What is assigned later, such as `shell.denied_commands = ['ls']`, is checked when
+    the next run begins, and holds from there on.
 
     Attributes:
         sandbox: Where commands run; yours to close. `None` for this machine.
@@ -79,31 +80,48 @@ class Shell(ShellOptions, AbstractCapability[AgentDepsT]):
     session: Annotated[ShellSession | None, LIVE_OBJECT] = None
     workspace: bool = False
     _sessions: Sessions = field(init=False, repr=False, compare=False)
+    _workspace: WorkspaceSandbox = field(init=False, repr=False, compare=False)
     _asked: set[str | None] = field(init=False, repr=False, compare=False)
+    _changed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._workspace = WorkspaceSandbox()
+        self._asked = set()
+        self._changed = 0
+        self._sessions = Sessions(self._settings(), **self._parts())
+
+    def _settings(self) -> ShellKeywords:
         given = {
             setting.name: value
             for setting in fields(ShellOptions)
             if (value := getattr(self, setting.name)) != setting.default
         }
+        return cast('ShellKeywords', given)
+
+    def _parts(self) -> dict[str, Any]:
         if self.workspace and self.sandbox is not None:
             raise OptionError('workspace', self.workspace, 'False beside a sandbox')
-        self._sessions = Sessions(
-            cast('ShellKeywords', given),
-            session=self.session,
-            sandbox=WorkspaceSandbox() if self.workspace else self.sandbox,
-            policy=self.policy,
-        )
-        self._asked = set()
+        sandbox = self._workspace if self.workspace else self.sandbox
+        return {'session': self.session, 'sandbox': sandbox, 'policy': self.policy}
+
+    def _changes(self) -> int:
+        """Take in what was assigned since the last run began, and say how often that was something."""
+        super().__post_init__()
+        before = self._sessions.own
+        self._sessions.change(self._settings(), **self._parts())
+        self._changed += self._sessions.own is not before
+        return self._changed
 
     def __copy__(self) -> Self:
         return replace(self)  # a plain copy would share the runs
 
     def get_toolset(self) -> FunctionToolset[AgentDepsT]:
-        tools = [self._tool(tool) for tool in self._sessions.own.tools]
-        return ShellToolset(tools, self.id or 'anyshell', self._asked, self._end)
+        name = self.id or 'anyshell'
+        return ShellToolset(name, self._changes, self._tools, self._asked, self._end)
+
+    def _tools(self) -> list[Tool[AgentDepsT]]:
+        return [self._tool(tool) for tool in self._sessions.own.tools]
 
     def _tool(self, tool: anyshell.Tool) -> Tool[AgentDepsT]:
         schema = tool.arguments.model_json_schema()

@@ -14,17 +14,25 @@ class ShellToolset(FunctionToolset[AgentDepsT]):
 
     def __init__(
         self,
-        tools: Sequence[Tool[AgentDepsT]],
         name: str,
+        changes: Callable[[], int],
+        make: Callable[[], Sequence[Tool[AgentDepsT]]],
         asked: set[str | None],
         end: Callable[[RunContext[AgentDepsT], bool], Awaitable[None]],
     ) -> None:
-        super().__init__(tools, id=name)
+        self.changes = changes
+        self.seen = changes()
+        self.make = make
+        super().__init__(make(), id=name)
         self.asked = asked
         self.end = end
         self.ctx: RunContext[AgentDepsT] | None = None
 
     async def for_run(self, ctx: RunContext[AgentDepsT]) -> ShellToolset[AgentDepsT]:
+        # The settings that hold now are those of the run.
+        if (seen := self.changes()) != self.seen:
+            self.seen = seen
+            self.tools = {tool.name: tool for tool in self.make()}
         mine = copy.copy(self)
         mine.ctx = ctx
         return mine
