@@ -341,6 +341,11 @@ def test_copies_of_tools_and_of_a_toolkit_work_like_the_first(tmp_path: Path) ->
     ] * 3
 
 
+def test_setting_that_is_assigned_is_refused() -> None:
+    with pytest.raises(ValueError, match='denied_commands'):
+        ShellToolkit().denied_commands = ['ls']  # type: ignore[attr-defined] - that is the mistake
+
+
 def test_session_takes_no_settings_beside_it() -> None:
     with ShellSession() as session, pytest.raises(OptionError, match='without persist_cwd'):
         ShellToolkit(session=session, persist_cwd=True)

@@ -381,6 +381,12 @@ async def test_iterator_has_what_came_since_it_was_made(tmp_path: Path) -> None:
     assert not shell._listeners._waiting
 
 
+@pytest.mark.parametrize('name', ['denied_commands', 'policy'])
+def test_setting_that_is_assigned_is_refused(name: str) -> None:
+    with pytest.raises(AttributeError, match=f'{name} holds from construction on'):
+        setattr(ShellTools(), name, ['ls'])
+
+
 def test_callback_that_can_not_be_called_is_refused_at_once() -> None:
     with pytest.raises(OptionError, match='on_output=5 is not allowed'):
         ShellTools(on_output=5)  # type: ignore[arg-type] - that is the mistake

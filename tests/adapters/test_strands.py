@@ -338,6 +338,12 @@ def test_several_questions_of_one_turn_are_answered_one_by_one(tmp_path: Path) -
     assert files(tmp_path) == ['b', 'free-0']  # what was free to run has run once
 
 
+@pytest.mark.parametrize('name', ['denied_commands', 'policy'])
+def test_setting_that_is_assigned_is_refused(name: str) -> None:
+    with pytest.raises(AttributeError, match=f'{name} holds from construction on'):
+        setattr(ShellPlugin(), name, ['ls'])
+
+
 @pytest.mark.parametrize(
     'other',
     [

@@ -56,6 +56,7 @@ class ShellToolkit(BaseToolkit):
     Raises:
         OptionError: If a setting has a value that is not allowed.
         TypeError: If there is no such setting; the text names the nearest one.
+        ValueError: If a setting is assigned later.
     """
 
     _sessions: Sessions = PrivateAttr()

@@ -58,6 +58,7 @@ class ShellTools:
     Raises:
         OptionError: If a setting has a value that is not allowed.
         TypeError: If there is no such setting; the text names the nearest one.
+        AttributeError: If a setting is assigned later.
     """
 
     def __init__(
@@ -80,6 +81,12 @@ class ShellTools:
         self._loops: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
         self._listeners = Listeners(on_output)
         self._facts: WeakKeyDictionary[RunContextWrapper[Any], dict[str, Any]] = WeakKeyDictionary()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in {*ShellKeywords.__annotations__, 'sandbox', 'policy'}:
+            msg = f'{name} holds from construction on; make another {type(self).__name__}({name}=…)'
+            raise AttributeError(msg)
+        super().__setattr__(name, value)
 
     # A copy of an agent has the same tools, in the same block.
 

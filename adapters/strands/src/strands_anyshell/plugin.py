@@ -68,6 +68,7 @@ class ShellPlugin(Plugin):
     Raises:
         OptionError: If a setting has a value that is not allowed.
         TypeError: If there is no such setting; the text names the nearest one.
+        AttributeError: If a setting is assigned later.
     """
 
     def __init__(
@@ -81,6 +82,12 @@ class ShellPlugin(Plugin):
         super().__init__()
         self._sessions = Sessions(options, session=session, sandbox=sandbox, policy=policy)
         self._invocations: dict[int, str] = {}  # by the agent's `id`
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in {*ShellKeywords.__annotations__, 'session', 'sandbox', 'policy'}:
+            msg = f'{name} holds from construction on; make another {type(self).__name__}({name}=…)'
+            raise AttributeError(msg)
+        super().__setattr__(name, value)
 
     @property
     def name(self) -> str:
