@@ -262,7 +262,8 @@ def test_a_full_disk_takes_logs_but_no_command(host, disk) -> None:
 FILLED = """
     from anyshell import BubblewrapSandbox
     async def main():
-        async with ShellSession(policy=AllowAll(), sandbox={sandbox}) as shell:
+        options = ShellOptions(cwd='/usr', persist_cwd={sandbox} is None)
+        async with ShellSession(options, policy=AllowAll(), sandbox={sandbox}) as shell:
             await shell.run('seq 1 100000')  # has a private directory now
             fill = open(os.environ['TMPDIR'] + '/fill', 'wb', 0)
             try:
@@ -273,6 +274,7 @@ FILLED = """
             long = await shell.run('seq 1 300000; echo said >&2; exit 5')
             print(long.exit_code, long.truncated, long.stdout.endswith('299999\\n300000\\n'), long.stderr)
             if {sandbox} is None:
+                print((await shell.run('cd /etc')).stderr, shell.cwd)
                 await shell.start_command('echo lost')
                 print((await shell.tools[2].call({{'command_id': 'j3', 'wait_seconds': 30}})).text)
     asyncio.run(main())
@@ -282,8 +284,12 @@ FILLED = """
 def test_a_disk_that_others_have_filled_takes_no_tail_and_what_is_lost_is_said(host, disk) -> None:
     printed = host(FILLED.format(sandbox=None), TMPDIR=disk)
 
-    ran, _, *job = printed.splitlines()
+    ran, _, _, moved, cwd, *job = printed.splitlines()
     assert ran == '5 True True said'
+    assert moved.startswith(
+        '[the disk for temporary files is full: the working directory is still /usr'
+    )
+    assert cwd == ' /usr'
     assert '[the disk for temporary files is full: this output is lost]' in job
 
 

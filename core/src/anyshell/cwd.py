@@ -105,8 +105,12 @@ class Directory:
         name = f'{self._records}.cwd'
         return name, recorder(f'{await self._processes.directory()}/{name}', shell)
 
-    async def follow(self, name: str, *, succeeded: bool) -> None:
-        """Take over what a command recorded if it succeeded; something that is no directory is ignored."""
+    async def follow(self, name: str, *, succeeded: bool) -> str:
+        """Take over what a command recorded if it succeeded; something that is no directory is ignored.
+
+        Returns:
+            What there is to say when nothing could be recorded; else ''.
+        """
         found = last_directory(await self._processes.take_private(name))
         if (
             succeeded
@@ -115,3 +119,6 @@ class Directory:
             and await self._processes.is_directory(found)
         ):
             self.path = found
+        if succeeded and found is None and await self._processes.full():
+            return f'\n[the disk for temporary files is full: the working directory is still {self.path}, wherever the command went]\n'
+        return ''

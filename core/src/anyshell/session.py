@@ -382,7 +382,8 @@ class ShellSession(Closing, Keywords):
                 name, preamble = await self._directory.recorder(spawn.shell)
                 spawn = replace(spawn, preamble=preamble)
                 result = await self._execute(verdict, spawn, seconds, call)
-                await self._directory.follow(name, succeeded=result.exit_code == 0)
+                if note := await self._directory.follow(name, succeeded=result.exit_code == 0):
+                    result = replace(result, stderr=result.stderr + note)
         else:
             result = await self._execute(verdict, spawn, seconds, call)
         return self._audit(verdict, result)

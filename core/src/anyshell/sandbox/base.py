@@ -184,6 +184,10 @@ class Processes(ABC):
         They are untrusted: the command could have put anything there.
         """
 
+    async def full(self) -> bool:
+        """Whether the disk of `directory()` has no room left; `False` where nobody can tell, as by default."""
+        return False
+
     @abstractmethod
     async def spawn(self, spawn: Spawn) -> Process:
         """Start a command.

@@ -516,6 +516,9 @@ class LocalProcesses(Processes):
         await self.detach(process)
         return True
 
+    async def full(self) -> bool:
+        return self._full()
+
     def _full(self) -> bool:
         try:
             return logs.full(self._private())
