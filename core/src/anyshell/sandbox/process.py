@@ -735,8 +735,8 @@ class LocalProcesses(Processes):
 def _warn_of_marks() -> None:
     if (most := marks.lowered()) is not None:
         logger.warning(
-            'commands can not be marked, since the hard limit on file locks is %d here: what leaves its session (setsid) '
-            'outlives its command and this process; leave that limit alone (ulimit -H -x, LimitLOCKS= of systemd)',
+            'commands can not be marked, since the hard limit on file locks is %d here: what they leave '
+            'running, and what leaves their process group (setsid), outlives them and this process; leave that limit alone (ulimit -H -x, LimitLOCKS= of systemd)',
             most,
         )
 
