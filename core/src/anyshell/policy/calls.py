@@ -34,6 +34,7 @@ from anyshell.policy.words import (
     Word,
     arithmetic_names,
     fields,
+    given,
     static,
     unknown,
 )
@@ -772,15 +773,21 @@ class Search:
 
     def _hides_code(self, name: str, values: Sequence[Word | None], span: Span) -> bool:
         """Whether a variable that the shell expands by itself may hold commands, with what the line has put in it."""
-        given = [item for item in values if item is not None]
-        whole = Word('', (('V', name),), span)
-        texts = [text for item in (*given, whole) for text in self.values.known(item)]
+        found = [item for item in values if item is not None]
+        names = {name}.union(*(item.parameters for item in found))
         # What is learned later is looked at in another walk.
-        self.values.pasted.holds({name}.union(*(item.parameters for item in given)))
+        self.values.pasted.holds(names)
+        texts = [text for name in names for text in self.values.texts.get(name, ())]
+        texts += [piece for item in found for piece in (item.evaluated, *_pieces(item))]
+        texts = list(map(_as_prompt, texts))
         return (
-            any(_quotes_code(text) for text in (*texts, *(item.evaluated for item in given)))
-            or self.values.overflows(whole)
-            or (name == 'PS4' and any(item.substitutions for item in given))
+            any(map(QUOTED_CODE.search, texts))
+            # In which order they come together is not looked at.
+            or (
+                any(text.endswith('$') for text in texts) and any(text[:1] == '(' for text in texts)
+            )
+            or self.values.overflows(Word('', (('V', name),), span))
+            or (name == 'PS4' and any(item.substitutions for item in found))
         )
 
     def _evaluates(self, name: str, value: Word | None) -> bool:
@@ -1038,10 +1045,18 @@ class Beginnings:
         return self._outer[at][2] if at >= 0 and place < self._outer[at][1] else ''
 
 
-def _quotes_code(text: str) -> bool:
-    """Whether a text that the shell expands by itself holds commands, also as a prompt spells them."""
+def _as_prompt(text: str) -> str:
+    """What a prompt makes of a text before it is expanded, without what may leave nothing."""
     plain = _OCTAL.sub(lambda match: chr(int(match[1], 8) & 0x7F), text)
-    return QUOTED_CODE.search(plain) is not None
+    return _PROMPT_NOTHING.sub('', plain)
+
+
+def _pieces(word: Word) -> list[str]:
+    """The texts of a word between its expansions, and in them."""
+    text = ''.join(
+        text if kind in 'uq' else f'\0{given((kind, text)) or ""}\0' for kind, text in word.parts
+    )
+    return text.split('\0')
 
 
 def _may_match(pattern: str, paths: Iterable[str]) -> bool:
@@ -1074,6 +1089,7 @@ _LAST_ARGUMENT = re.compile(r'\$(?:_\b|\{[!#]?_\b)')
 # Commands in a subscript anywhere in a line.
 _SUBSCRIPT_CODE = re.compile(r'(?<=[^\s\[;(|&!{])\[[^\[\]]*(?:\$\(|`)')
 _OCTAL = re.compile(r'\\([0-7]{1,3})')
+_PROMPT_NOTHING = re.compile(r'\\(?:[\[\]]|D\{[^}]*\})')
 _PLAIN_DEFAULT = re.compile(r'\$\{\w+:?=(["\']?)([^$`"\'\\]*)\1\}')
 _RISKY = re.compile(r'CMDS|ALIASES|\bPS4\b|\bBASH_ENV\b|\bPROMPT_COMMAND\b')
 _RESERVED_WORDS = frozenset((

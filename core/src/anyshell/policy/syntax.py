@@ -746,9 +746,9 @@ class Reader:
             if char in _NUMBERS:
                 parts.append(('n', ''))
             elif quoted:
-                parts.append(('m' if char == '@' else 'X', char))
+                parts.append(('m' if char == '@' else 'X', ''))
             else:
-                parts.append(('x', char))
+                parts.append(('x', ''))
         else:
             parts.append(('q', '$'))
             self.at = start + 1
@@ -896,7 +896,7 @@ class Reader:
                 parts.append(
                     ('n', '')
                     if name in '#?$'
-                    else (('m' if several else 'X') if quoted else 'x', name)
+                    else (('m' if several else 'X') if quoted else 'x', '')
                 )
             else:
                 parts.append(('V' if quoted else 'v', name))

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from anyshell.policy.syntax import MAX_BYTES, AndOr, Plain, Simple
-from anyshell.policy.words import Word
+from anyshell.policy.words import Word, given
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from anyshell.policy.words import Part
 
 _COMMANDS = re.compile(r'[;&|\n`(]')
-# What a `${…}` may put in the place of its variable, behind a subscript: a default, or what replaces a pattern.
-_GIVEN = re.compile(r'(?:\[.*?\])?(?::?[-=+]|//?+[^/]*+/)(.*)', re.DOTALL)
 # How many characters all texts in the place of variables may have.
 _MAX_MADE = 4 * MAX_BYTES
 # How many of them one assignment may hand on.
@@ -169,8 +167,8 @@ class Values:
 
     def filled(self, word: Word) -> Iterator[Word]:
         """The word as code, with their texts in the place of its variables, where one of them holds commands."""
-        given = any(_COMMANDS.search(text) for part in word.parts for text in _given(part))
-        if given or self.pasted.holds(word.parameters):
+        pasted = any(_COMMANDS.search(given(part) or '') for part in word.parts)
+        if pasted or self.pasted.holds(word.parameters):
             yield from self._filled(word)
 
     def _filled(self, word: Word) -> Iterator[Word]:
@@ -194,7 +192,8 @@ class Values:
             return []
         names = {name} if kind in 'vV' else word.parameters
         texts = [text for name in sorted(names) for text in self.texts.get(name, ())]
-        texts += _given(part)
+        text = given(part)
+        texts += [] if text is None else [text]
         return [*texts, ''.join(texts)] if self._appends and texts else texts
 
     def leading(self, word: Word) -> tuple[bool, set[str], bool]:
@@ -244,10 +243,3 @@ class Values:
                         return None
                     names |= part.parameters | inner
         return names
-
-
-def _given(part: Part) -> list[str]:
-    """The text that an expansion gives by itself, in the place of its variable."""
-    kind, text = part
-    match = _GIVEN.fullmatch(text) if kind in 'xXm' else None
-    return [match[1]] if match else []

@@ -25,6 +25,8 @@ QUOTED_CODE = re.compile(r'\$\(|`|@P\}|\$\{[\s|]')
 
 _GLOB = re.compile(r'[*?]|[@+!]\(')
 _PATTERN = re.compile(r'[*?{\[]')
+# What a `${…}` may put in the place of its variable, behind a subscript: a default, or what replaces a pattern.
+_GIVEN = re.compile(r'(?:\[.*?\])?(?::?[-=+]|//?+[^/]*+/)(.*)', re.DOTALL)
 _PARAMETER = re.compile(r'\$\{?[!#]?(\d+|\w+|[@*])')
 # A default is part of it, unless that could be an option.
 _QUOTED_VARIABLE = re.compile(
@@ -34,6 +36,8 @@ _PLAIN = re.compile(r'[\w./:@%+=,^#!-]*')
 _SEQUENCE = re.compile(r'(-?\d{1,9}|[A-Za-z])\.\.(-?\d{1,9}|[A-Za-z])(?:\.\.(-?\d{1,9}))?')
 _ARITHMETIC = re.compile(rf'[\w{UNKNOWN}]+|\+\+|--|<<=|>>=|[-+*/%&|^=!<>]=|\S')
 _COMPARISONS = frozenset(('==', '!=', '<=', '>='))
+# The same in quotes, as one word.
+_QUOTED: dict[Kind, Kind] = {'v': 'V', 'x': 'X', 'm': 'X'}
 # Stands for a part of a word while its braces are expanded.
 _PLACE = re.compile('([\U000f0000-\U000fffff])')
 _MAX_FIELDS = 4096
@@ -203,13 +207,35 @@ class Word:
         """The word with each `mark` in its literal text replaced by something unknown, as xargs and find do."""
         if not mark or mark not in self.literal:
             return self
-        text = ''.join(part if kind in 'uq' else UNKNOWN for kind, part in self.parts)
-        return Word(self.raw, (('q', text.replace(mark, UNKNOWN)),), self.span, self.substitutions)
+        parts: list[Part] = [('q', '')]
+        for kind, text in self.parts:
+            if kind in 'uq':
+                parts.append(('q', parts.pop()[1] + text))
+            elif len(parts) == 1 and not parts[0][1]:
+                parts = [('q', UNKNOWN)]  # it begins with what is not known, whatever that is
+            else:
+                parts.append((_QUOTED.get(kind, kind), text))
+                parts.append(('q', ''))
+        marked: list[Part] = [
+            (kind, text.replace(mark, UNKNOWN) if kind == 'q' else text) for kind, text in parts
+        ]
+        return Word(self.raw, marked, self.span, self.substitutions)
 
 
 def evaluated(parts: Sequence[Part]) -> str:
     """The text that may be expanded once more: what is literal, also as the default of a `${…}`."""
-    return ''.join(text for kind, text in parts if kind in 'uqxXm')
+    texts: list[str] = []
+    for part in parts:
+        text = given(part)
+        texts.append(part[1] if text is None and part[0] in 'uqxXm' else text or '')
+    return ''.join(texts)
+
+
+def given(part: Part) -> str | None:
+    """The text that an expansion may put in the place of its variable by itself."""
+    kind, text = part
+    match = _GIVEN.fullmatch(text) if kind in 'xXm' else None
+    return match[1] if match else None
 
 
 def arithmetic_names(parts: Sequence[Part]) -> list[str]:
