@@ -669,6 +669,37 @@ def test_synchronous_stream_that_is_closed_early_leaves_nothing() -> None:
     assert not running(NAP)
 
 
+LEFT_OPEN = """
+import sys
+from langchain.agents import create_agent
+from langchain_openai import ChatOpenAI
+from anyshell.testing import OpenAIServer
+from langchain_anyshell import ShellToolkit
+
+with OpenAIServer([[('start_command', {'command': sys.argv[1]})], 'Done.']) as server:
+    model = ChatOpenAI(model='any', base_url=server.base_url, api_key='any')
+    agent = create_agent(model, ShellToolkit().get_tools())
+    events = agent.stream({'messages': [('user', 'Go.')]}, stream_mode='updates')
+    for event in events:
+        if 'tools' in event:
+            break
+print('end')
+"""
+
+
+def test_synchronous_stream_that_is_still_open_does_not_keep_the_program() -> None:
+    ran = subprocess.run(
+        [sys.executable, '-c', LEFT_OPEN, NAP],
+        capture_output=True,
+        text=True,
+        timeout=55,
+        check=True,
+    )
+
+    assert ran.stdout == 'end\n'
+    assert not running(NAP)
+
+
 async def test_time_limit_around_a_run_ends_its_command() -> None:
     with OpenAIServer([[run(f'exec {NAP}')], 'Done.']) as server:
         agent = create_agent(model(server.base_url), ShellToolkit().get_tools())

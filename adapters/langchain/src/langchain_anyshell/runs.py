@@ -8,6 +8,7 @@ a stubborn command takes seconds, and an event loop must not wait for that.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -106,11 +107,13 @@ class _Tree(_Handler):
 class _Close(_Handler):
     @property
     def ignore_chain(self) -> bool:
-        return not _closing
+        # A stream that is still open when the interpreter ends is closed by that. It has ended all commands already, and to
+        # start a thread now would wait for ever.
+        return not _closing or sys.is_finalizing()
 
     @property
-    def ignore_agent(self) -> bool:
-        return not _closing  # LangChain's word for tools, too
+    def ignore_agent(self) -> bool:  # LangChain's word for tools, too
+        return self.ignore_chain
 
     async def on_chain_end(self, *_: Any, run_id: UUID, **__: Any) -> None:
         for close in _closing.pop(run_id, ()):
