@@ -577,6 +577,25 @@ def test_call_that_a_person_refused_approves_no_later_one(
     assert files(tmp_path) == []
 
 
+@HAS_WHEN
+def test_what_a_person_writes_in_the_middleware_is_not_asked_about_again(tmp_path: Path) -> None:
+    toolkit = ShellToolkit(cwd=tmp_path, ask_commands=['touch'])
+    when = {'allowed_decisions': ['edit'], 'when': toolkit.needs_approval}
+    with OpenAIServer([[run('touch it')], 'Done.']) as server:
+        agent = create_agent(
+            model(server.base_url),
+            toolkit.get_tools(),
+            middleware=[HumanInTheLoopMiddleware({'run_command': when})],  # pyright: ignore[reportArgumentType]
+            checkpointer=InMemorySaver(),
+        )
+        config = thread()
+        agent.invoke(asked('Go.'), config)
+        final = agent.invoke(Command(resume=answers(edit('touch other'))), config)
+
+    assert '__interrupt__' not in final
+    assert files(tmp_path) == ['other']
+
+
 def test_middleware_has_nothing_to_ask_when_nobody_is_there() -> None:
     class Request:
         runtime = SimpleNamespace(config={})

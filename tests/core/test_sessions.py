@@ -143,6 +143,17 @@ def test_change_that_is_not_allowed_changes_nothing() -> None:
     assert sessions.of('a').options.cwd == '/'
 
 
+async def test_change_leaves_a_session_that_was_handed_in() -> None:
+    async with ShellSession() as session:
+        sessions = Sessions({}, session=session)
+
+        sessions.change({'cwd': '/'})
+
+        assert sessions.of('a').options.cwd == '/'
+        await sessions.aclose()
+        assert not session.closed
+
+
 async def test_change_opens_nothing_that_was_closed() -> None:
     sessions = Sessions({'cwd': '/'})
     await sessions.aclose()
