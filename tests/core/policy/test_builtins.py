@@ -39,6 +39,7 @@ RUNS_RM = (
     "eval \"echo ${z:-; rm x}\"", "bash -c \"echo ${z:-; rm x}\"", 'bash -c "echo ${z:-\\$(rm x)}"', "eval echo ${z:-'; rm x'}", 'eval "echo ${v:-${w:-\\$(rm x)}}"', 'eval "echo ${a[0]:-; rm x}"', 'eval "ls ${v/a/;rm x}"', 'eval "ls ${v//a/;rm x}"',
     "x=${z:-'; rm y'}; eval \"ls $x\"",
     "let 'a[$'${z:-'(rm x)]'}", "echo ${a['$'${z:-'(rm x)'}]}", 'xargs -I{} sh -c "ls ${z:-;rm x} {}"', "v=';rm x'; xargs -I{} sh -c \"ls $v {}\"", 'xargs -I{} bash "$v{}"',
+    ": ${v:='$(rm x)'}; eval \"ls $v\"", ": ${v:=';rm x'$w}; eval \"ls $v\"", "x=1; : \"${v:=$(rm x)}\"",
     # A value as a prompt, behind any subscript
     "a=('$(rm x)'); b=(0); echo ${a[b[0]]@P}", "a='$(rm x)'; echo ${a[z[0]]@P}", "declare -A a=([\"]\"]='$(rm x)'); echo ${a[\"]\"]@P}", "x='$(rm y)'; [[ 'a[${x@P}]' -eq 0 ]]", "x='$(rm y)'; let 'a[${x@P}]=1'",
     # What prints a number is another program
@@ -50,12 +51,14 @@ RUNS_RM = (
     # PS4 is given its text in pieces
     "PS4=('$(rm x)'); set -x; ls", "PS4='$'; PS4+='(rm x)'; set -x; ls", "v='$(rm x)'; PS4='${v@P}'; set -x; ls", "set -- '$(rm x)'; PS4=$1; set -x; ls", "a=('$(rm x)'); PS4=${a[0]}; set -x; ls", "PS4=${z:-'$(rm x)'}; set -x; ls",
     "PS4=('$''\\]''(rm x)'); set -x; ls", "PS4='$\\D{%p}(rm x)'; set -x; ls", "g() { v=+'\\044'${v:-$1}${z:-'(rm x)'}; }; g; PS4=$v; set -x; ls", "w='(rm x)'; v='$'; PS4=$v$w; set -x; ls",
+    ": ${v:='$(rm x)'}; PS4=$v; set -x; ls", ": ${v:=${z:-'$'}${z:-'(rm x)'}}; PS4=$v; set -x; ls",
     "f() { PS4=$v; }; v='$(rm x)'; f; set -x; ls", "v='(rm x)'; PS4='$'; PS4+=$v; set -x; ls",
     # PS4 is read as a prompt
     "PS4='\\044(rm x) '; set -x; :", "PS4='\\140rm x\\140 '; set -x; :", "PS4=$'\\\\044(rm x)'; set -x; :", "set -x; PS4='+${x:=\\140rm x\\140}'; :", "x='\\44(rm x)'; PS4=$x; set -x; :", "PS4='$\\050rm x)'; set -x; :",
 )  # fmt: skip
 
 RUNS_NONE = (
+    ': "${v:=$HOME/out}"; find "$v" -name x', ": ${a[0]:=5}; echo ${a[0]}",
     'xargs -I{} sh -c "ls $v {}"', 'xargs -I{} cp {} $d/{}', "PS4='\\[\\e[1m\\]+ $LINENO \\[\\e[0m\\]'; set -x; ls", "c='(debug) '; PS4=\"$c+ \"; set -x; ls", "PS4='$ '; set -x; ls",
     'v="done (see $(ls))"; bash -c "echo $v"',
     "let x=${v:-$(ls)}", '[[ ${x:-0} -eq 0 ]]', '[ "${x:-a[0]}" = "$(ls)" ]', '(( ${x:-0} == 1 ))', 'echo ${x:${y:-0}:1}', 'echo ${a[${i:-0}]}', 'echo ${a[b[0]]} ${a["k]"]:-x} "${a[$i]}" "${!a[@]}" "${#a[@]}" "${a[@]:1:2}" "${a[-1]}" ${a[0]@Q}',

@@ -307,11 +307,8 @@ class Search:
             self.unresolve(
                 'code', f'{message}. Write those commands on their own.', situation, text, span
             )
-        for name, span in reader.assigned:
-            text = self.text[slice(*span)]
-            default = _PLAIN_DEFAULT.fullmatch(text)
-            values = (static(default[2], span),) if default else (None,)
-            self.set(name, None, situation, text, span, values=values)
+        for name, value, span in reader.assigned:
+            self.set(name, None, situation, self.text[slice(*span)], span, values=(value,))
 
     def unresolve(
         self,
@@ -1090,7 +1087,6 @@ _LAST_ARGUMENT = re.compile(r'\$(?:_\b|\{[!#]?_\b)')
 _SUBSCRIPT_CODE = re.compile(r'(?<=[^\s\[;(|&!{])\[[^\[\]]*(?:\$\(|`)')
 _OCTAL = re.compile(r'\\([0-7]{1,3})')
 _PROMPT_NOTHING = re.compile(r'\\(?:[\[\]]|D\{[^}]*\})')
-_PLAIN_DEFAULT = re.compile(r'\$\{\w+:?=(["\']?)([^$`"\'\\]*)\1\}')
 _RISKY = re.compile(r'CMDS|ALIASES|\bPS4\b|\bBASH_ENV\b|\bPROMPT_COMMAND\b')
 _RESERVED_WORDS = frozenset((
     'if', 'then', 'elif', 'else', 'fi', 'while', 'until', 'for', 'do', 'done', 'case', 'esac', 'in', 'select',

@@ -219,7 +219,7 @@ class _Read:
     found: list[Substitution]
     operators: list[tuple[str, Span]]
     hidden: list[tuple[str, Span]]
-    assigned: list[tuple[str, Span]]
+    assigned: list[tuple[str, Word | None, Span]]
 
 
 class Reader:
@@ -269,9 +269,9 @@ class Reader:
         # How many of the forms around this place may be read a second time: only then is it worth keeping what is read.
         self.again = 0
         self.asked = (-1, '')
-        # What runs code that no one can see here, and the variables that expansions set.
+        # What runs code that no one can see here, and the variables that expansions set, with the value where that is known.
         self.hidden: list[tuple[str, Span]] = []
-        self.assigned: list[tuple[str, Span]] = []
+        self.assigned: list[tuple[str, Word | None, Span]] = []
         # What is a pattern instead should extglob be on.
         self.negations: list[Span] = []
 
@@ -905,6 +905,7 @@ class Reader:
         if not self.bash and self._sh_lacks_form():
             raise self.fail(f'this form of `${{…}}` {_BASH_ONLY}', start)
         inner: list[Part] = []
+        before = len(subs)
         self.scan(inner, subs, '}', '', double=quoted, what='the expansion')
         rest = self.text[begin : self.at - 1].replace('\\\n', '')
         assigns = False
@@ -931,7 +932,12 @@ class Reader:
         if first == ':' and second not in set('-+=?'):
             self._no_hidden_code(inner, start)
         if name and (assigns or first == '=' or (first == ':' and second == '=')):
-            self.assigned.append(('' if indirect else name, self.place(start, self.at)))
+            place = self.place(start, self.at)
+            value = None
+            if not assigns:
+                whole = Word(self.text[start : self.at], inner, place, subs[before:])
+                value = whole.without(len(rest[: rest.index('=') + 1]))
+            self.assigned.append(('' if indirect else name, value, place))
         if length:
             parts.append(('n', ''))
         else:
@@ -1102,7 +1108,7 @@ class Reader:
             )
         if '=' in text or '++' in text or '--' in text:
             place = self.place(start, self.at)
-            self.assigned += [(name, place) for name in arithmetic_names(parts)]
+            self.assigned += [(name, None, place) for name in arithmetic_names(parts)]
 
     def _array(self, subs: list[Substitution]) -> list[Word]:
         """Read the words of `name=(…)` up to its `)`."""
@@ -1805,7 +1811,7 @@ class Reader:
                     raise self.fail(f'`{second or "]]"}` does not belong here')
                 name = word if compound else None
             if name is not None:
-                self.assigned.append((name.value or '', name.span))
+                self.assigned.append((name.value or '', None, name.span))
                 body = self._command(first=True)
             else:
                 self._forget(mark)
