@@ -162,3 +162,9 @@ async def test_writing_to_a_named_pipe_that_nobody_reads_is_an_error_that_comes_
     os.mkfifo(tmp_path / 'pipe')
     with pytest.raises(OSError, match='Not a regular file'):
         await asyncio.wait_for(LocalSandbox(cwd=tmp_path).write_file('pipe', b'content'), 10)
+
+
+async def test_a_path_of_very_many_folders_is_an_os_error(tmp_path):
+    async with LocalSandbox(cwd=tmp_path) as sandbox:
+        with pytest.raises(OSError, match='too long'):
+            await sandbox.write_file('a/' * 3000 + 'b', b'')

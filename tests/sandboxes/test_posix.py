@@ -2,9 +2,13 @@
 
 import asyncio
 import contextlib
+import shlex
 import shutil
+import tempfile
 import time
+from pathlib import Path
 
+import psutil
 import pytest
 
 from anyshell import (
@@ -398,3 +402,133 @@ async def test_half_an_answer_is_a_sentence(tmp_path):
     await full.machine.aclose()
 
     assert answer.startswith('[Error: the sandbox gave half an answer')
+
+
+class Prefixed(PosixShellSandbox):
+    """Puts `cd … && <prefix>` in front of a command, as the text of `build_shell_env_prefix` has it."""
+
+    def __init__(self, cwd, machine) -> None:
+        self.cwd, self.machine = cwd, machine
+
+    async def execute_streaming(self, command, **options):
+        prefix = build_shell_env_prefix(options.pop('env', None))
+        options.pop('cwd', None)
+        async with contextlib.aclosing(
+            self.machine.execute_streaming(f'cd {self.cwd} && {prefix}{command}', **options)
+        ) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+
+@pytest.mark.parametrize(
+    'operation',
+    [
+        lambda place: place.remove_file('precious'),
+        lambda place: place.write_file('stray', b'x'),
+        lambda place: place.write_file('stray', b'x' * 200_000),
+        lambda place: place.read_file('precious'),
+        lambda place: place.list_files('.'),
+        lambda place: place.execute_code('echo x > stray', 'sh'),
+    ],
+    ids=['remove', 'write', 'write much', 'read', 'list', 'code'],
+)
+async def test_nothing_happens_elsewhere_when_the_directory_of_the_place_is_missing(
+    operation, tmp_path
+):
+    (tmp_path / 'precious').write_text('x')
+    async with LocalSandbox(cwd=tmp_path) as machine:
+        place = Prefixed(tmp_path / 'missing', machine)
+
+        try:
+            result = await operation(place)
+        except OSError:
+            result = None
+
+    assert not isinstance(result, (bytes, list))
+    assert [path.name for path in tmp_path.iterdir()] == ['precious']
+
+
+class Recorded(Short):
+    """Keeps the limits that it was given."""
+
+    async def execute_streaming(self, command, **options):
+        self.limits = [*getattr(self, 'limits', []), options.get('timeout')]
+        async with contextlib.aclosing(super().execute_streaming(command, **options)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+
+@pytest.mark.parametrize('code', ['echo hi', f'# {"x" * 200_000}\nsleep 30'], ids=['short', 'long'])
+async def test_the_limit_of_code_is_handed_on_and_told_as_it_was_given(code, tmp_path):
+    place = Recorded(tmp_path)
+
+    if code == 'echo hi':
+        await place.execute_code(code, 'sh', timeout=1.5)
+        assert place.limits == [1.5]
+    else:
+        with pytest.raises(SandboxTimeoutError, match=r'after 1\.5 seconds') as passed:
+            await place.execute_code(code, 'sh', timeout=1.5)
+        assert passed.value.seconds == 1.5
+    await place.machine.aclose()
+
+
+async def test_long_code_that_never_ran_is_not_left_behind(tmp_path):
+    before = set(Path(tempfile.gettempdir()).iterdir())
+    async with LocalSandbox(cwd=tmp_path) as machine:
+        place = Prefixed(tmp_path, machine)
+        stream = place.execute_code_streaming(f'# {"x" * 200_000}', 'no-such-program')
+
+        chunks = [chunk async for chunk in stream]
+        left = set(Path(tempfile.gettempdir()).iterdir()) - before
+
+    assert chunks[-1].exit_code == 127
+    assert not [path for path in left if path.is_file()]
+
+
+class Strict(Short):
+    """Runs commands in a shell whose options are not the usual ones."""
+
+    def __init__(self, cwd, options) -> None:
+        super().__init__(cwd)
+        self.options = options
+
+    async def execute_streaming(self, command, **options):
+        inner = f'sh {self.options} -c {shlex.quote(command)}'
+        async with contextlib.aclosing(self.machine.execute_streaming(inner, **options)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
+
+@pytest.mark.parametrize('options', ['-e', '-f', '-u', '-ef'])
+async def test_options_of_the_places_shell_change_nothing_for_sessions(options, tmp_path):
+    place = Strict(tmp_path, options)
+    async with ShellSession(ShellOptions(), sandbox=place) as session:
+        assert await session.run_command('echo hi; false') == '[stdout]\nhi\n\n[exit code: 1]'
+        assert 'timed out' in await session.run_command('sleep 86402', timeout_seconds=0.5)
+        assert 'ID: j1' in await session.start_command('sleep 86402')
+    assert not [
+        process
+        for process in psutil.process_iter(['cmdline'])
+        if process.info['cmdline'] == ['sleep', '86402']
+    ]
+    await place.machine.aclose()
+
+
+@pytest.mark.needs('bubblewrap')
+async def test_commands_run_where_calls_share_no_files():
+    class Apart(Short):
+        async def execute_streaming(self, command, **options):
+            options.pop('cwd', None)
+            inner = f'bwrap --bind / / --dev /dev --proc /proc --tmpfs /tmp --die-with-parent sh -c {shlex.quote(command)}'
+            async with contextlib.aclosing(
+                self.machine.execute_streaming(inner, **options)
+            ) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+
+    place = Apart('/')
+    async with ShellSession(ShellOptions(), sandbox=place) as session:
+        assert await session.run_command('echo hi; exit 3') == '[stdout]\nhi\n\n[exit code: 3]'
+        assert 'do not share one file system' in await session.start_command('sleep 5')
+        assert await session.run_command('echo again') == '[stdout]\nagain\n'
+    await place.machine.aclose()

@@ -107,6 +107,10 @@ class _Namespaces(KeptChannel):
         paths = [f'{self.here}/{name}.{end}' for end in ends]
         lane = Lane(None, *_pipes(paths))
         lane.parent, lane.paths = root, paths
+        try:
+            lane.lifeline = os.dup(root.outputs['stdout'])
+        except OSError:  # it was buried in between
+            lane.eof = True
         words = [function, *(f'{INSIDE}/{name}.{end}' for end in ends)]
         if script is not None:
             lane.begun['stdout'] = True
@@ -210,6 +214,8 @@ class _Namespaces(KeptChannel):
         return super().lost(why)
 
     def close(self) -> None:
+        if self._root is not None and self._pid == os.getpid():
+            self._root.hang_up()  # all inside ends with it, and the calls that wait for something there
         super().close()
         root = self._root
         if root is not None and self._pid == os.getpid():

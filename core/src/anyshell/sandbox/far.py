@@ -25,6 +25,7 @@ gone; 6 and 7 are the two streams of the connection; 9 is its hold on `life`, wh
 from __future__ import annotations
 
 LIBRARY = r"""
+set +ef
 _as_mark() { ulimit -S -x "$1" || ulimit -S -w "$1"; } 2>/dev/null
 _as_nap() { sleep 0.02 2>/dev/null || sleep 1; }
 _as_size() { stat -c %s "$1" 2>/dev/null || stat -f %z "$1" 2>/dev/null || echo 0; }
@@ -275,6 +276,15 @@ _as_call() {
 ( eval "$2" ) </dev/null >&6 5<&- 6>&- 7>&- 9>&-
 printf '%s ready\n' "$1" >&6
 }
+_as_over() {
+for _as_d in "$_as_h"/anyshell-*; do
+[ -s "$_as_d/owner" ] || continue
+: >"$_as_d/t"
+read -r _as_o <"$_as_d/owner"
+_as_end "$_as_o" 20
+done
+rm -rf "$_as_h"
+}
 _as_keep() {
 _as_y=0
 while [ "$_as_y" -lt "$1" ]; do
@@ -284,13 +294,7 @@ exec 7<>"$_as_h/life" 6<"$_as_h/life" 7>&-
 if [ -n "$(cat <&6)" ]; then _as_y=0; else _as_y=$((_as_y+1)); fi
 [ -p "$_as_h/life" ] || exit
 done
-for _as_d in "$_as_h"/anyshell-*; do
-[ -s "$_as_d/owner" ] || continue
-: >"$_as_d/t"
-read -r _as_o <"$_as_d/owner"
-_as_end "$_as_o" 20
-done
-rm -rf "$_as_h"
+_as_over
 }
 _as_lane() {
 exec <"$1" >"$2" 2>"$3"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from anyshell.sandbox.channels import Far
 
 IDLE = 16
-"""How many shells stay for later calls; each takes three descriptors here and a process or two on the far side."""
+"""How many shells stay for later calls; each takes three or four descriptors here and a process or two on the far side."""
 
 
 class KeptChannel(Channel):
@@ -80,6 +80,8 @@ class KeptChannel(Channel):
         if self._pid != os.getpid():
             with self._lock:
                 self._leave()
+        if self._closed:
+            raise SandboxClosed
 
     @abstractmethod
     def argv(self, script: str | None) -> list[str]:
@@ -175,9 +177,15 @@ class KeptChannel(Channel):
             alone = not (self._lent or self._settling)
         lane = self.connect()
         with self._lock:
-            self._lent.add(lane)
-            if alone:
-                self.epoch += 1
+            closed = self._closed  # in between
+            if not closed:
+                self._lent.add(lane)
+                if alone:
+                    self.epoch += 1
+        if closed:
+            lane.retire()
+            lane.reap(now=True)
+            raise SandboxClosed
         return lane, lane.greeting(self._setup())
 
     def _setup(self) -> str:
@@ -231,8 +239,12 @@ class KeptChannel(Channel):
         return bool(self.grace)
 
     def _retire(self, lane: Lane) -> None:
-        if not lane.retired:
-            lane.retire()
+        if lane.retired:
+            return
+        lane.retire()
+        if self._closed:
+            lane.reap(now=True)
+        else:
             self._dying.append(lane)
 
     async def know(self) -> Far:
@@ -290,13 +302,15 @@ class KeptChannel(Channel):
         return await asyncio.to_thread(self._ended, lane)
 
     def _ended(self, lane: Lane) -> SandboxError:
+        if self._closed:
+            return SandboxClosed()
         return self.lost(lane.why()) if lane.begun['stdout'] else self.refused(lane.why())
 
     async def aclose(self) -> None:
-        """Remove what is kept on the far side and give up every shell. Idempotent."""
+        """End what still runs on the far side, remove what is kept there and give up every shell. Idempotent."""
         if not self._closed and self._free and self.grace and self._pid == os.getpid():
             with contextlib.suppress(SandboxError):
-                await self.call('rm -rf "$_as_h"', timeout=10)
+                await self.call('_as_over', timeout=10)
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
@@ -304,15 +318,22 @@ class KeptChannel(Channel):
         with self._lock:
             if self._pid != os.getpid():
                 self._leave()
-            self._closed = True
-            for lane in (*self._free, *self._settling, *self._lent):
+            for lane in (*self._free, *self._settling):
                 self._retire(lane)
             self._free, self._settling = [], []
-            end = time.monotonic() + FLUSH
-            while self._dying and time.monotonic() < end:
+            self._closed = True
+            # Calls watch the output of these, which therefore stays theirs to close.
+            for lane in self._lent:
+                lane.hang_up()
+        end = time.monotonic() + FLUSH
+        while time.monotonic() < end:
+            with self._lock:  # not held meanwhile: the calls give their shells back
                 self._dying = [lane for lane in self._dying if not lane.reap()]
-                time.sleep(0.01)
-            for lane in self._dying:
+                if not (self._dying or self._lent):
+                    break
+            time.sleep(0.01)
+        with self._lock:
+            for lane in (*self._dying, *self._lent):
                 lane.reap(now=True)
             self._dying = []
             Watcher.get().disown(self._owner)

@@ -59,6 +59,8 @@ class Lane:
         self.settling: bytes | None = None
         self.retired = 0.0
         self.parent: Lane | None = None
+        # The end of this is the end of the parent. It is the lane's own, since who waits on one that is closed waits on.
+        self.lifeline = -1
         self.paths: Sequence[str] = ()
 
     def greeting(self, setup: str) -> str:
@@ -114,8 +116,7 @@ class Lane:
 
     def watched(self) -> list[int]:
         """The descriptors to wait on: there is something to take, or the end."""
-        parent = self.parent
-        return [*self.outputs.values(), *(() if parent is None else (parent.outputs['stdout'],))]
+        return [*self.outputs.values(), *(() if self.lifeline < 0 else (self.lifeline,))]
 
     def gone(self) -> bool:
         """Whether the client has ended."""
@@ -168,6 +169,13 @@ class Lane:
             poll.register(descriptor, select.POLLIN)
         return bool(poll.poll(0))
 
+    def hang_up(self) -> None:
+        """Close its input: the far side ends its command, and the call that has the shell hears of that."""
+        if self.stdin >= 0:
+            with contextlib.suppress(OSError):
+                os.close(self.stdin)
+            self.stdin = -1
+
     def retire(self) -> None:
         """Give the shell up: it ends when it has done what it was sent."""
         if self.retired:
@@ -175,7 +183,7 @@ class Lane:
         self.retired = time.monotonic()
         if self.pid == os.getpid():
             self._unlink()
-        for descriptor in (self.stdin, *self.outputs.values()):
+        for descriptor in (self.stdin, *self.outputs.values(), self.lifeline):
             if descriptor >= 0:
                 with contextlib.suppress(OSError):
                     os.close(descriptor)

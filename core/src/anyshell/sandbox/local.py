@@ -140,7 +140,10 @@ def _write(path: str, content: bytes, name: str) -> None:
     folder = os.path.dirname(path)
     if os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
         raise no_file(name)
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except RecursionError:  # it makes the one above first
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), name) from None
     try:
         status = os.lstat(path)
     except FileNotFoundError:

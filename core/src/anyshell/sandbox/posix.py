@@ -147,6 +147,7 @@ class PosixShellSandbox(Sandbox, ABC):
         encoded = base64.b64encode(code.encode()).decode('ascii')
         staged = ''
         try:
+            left = timeout
             if len(encoded) <= PIECE:
                 eof = _marker()
                 command = f"base64 -d << '{eof}' | {run}\n{encoded}\n{eof}"
@@ -155,13 +156,17 @@ class PosixShellSandbox(Sandbox, ABC):
                 await self._send_pieces(staged, encoded, deadline, timeout)
                 quoted = shlex.quote(staged)
                 command = f'{{ rm -f {quoted}; base64 -d; }} < {quoted} | {run}'
-            stream = self.execute_streaming(
-                command, timeout=_left(deadline, timeout), cwd=cwd, env=env, **kwargs
-            )
+                left = _left(deadline, timeout)
+            stream = self.execute_streaming(command, timeout=left, cwd=cwd, env=env, **kwargs)
             try:
                 async for chunk in stream:
                     yield chunk
-                staged = ''
+                    if isinstance(chunk, ExecutionResult) and not chunk.exit_code:
+                        staged = ''  # it was read, and removed
+            except SandboxTimeoutError as error:
+                if left == timeout:
+                    raise
+                raise SandboxTimeoutError(timeout, error.stdout, error.stderr) from error
             finally:
                 await stream.aclose()
         finally:
@@ -303,7 +308,8 @@ class PosixShellSandbox(Sandbox, ABC):
             OSError: If the marks are missing although the command succeeded.
         """
         mark = _marker()
-        command = f"printf '%s' {mark}; ( {script}\n); _s=$?; printf '%s' {mark}; exit $_s"
+        # One compound command: what the place puts in front with `&&` holds for all of it.
+        command = f"{{ printf '%s' {mark}; ( {script}\n); _s=$?; printf '%s' {mark}; exit $_s; }}"
         output: dict[str, list[str]] = {'stdout': [], 'stderr': []}
         result: ExecutionResult | None = None
         if type(self).execute is not Sandbox.execute:

@@ -163,13 +163,15 @@ class ScriptProcesses(Processes):
         return known
 
     async def _made(self, directory: str) -> bool:
-        quoted = shlex.quote(directory)
         reply = await self._channel.call(
-            f'umask 077; [ -d {quoted} ] || mkdir {quoted}; cd {quoted} && '
-            f'echo {shlex.quote(self._marks())} >owner && echo made; :',
-            timeout=60,
+            f'umask 077; {self._making(directory)} && echo made; :', timeout=60
         )
         return reply.strip() == b'made'
+
+    def _making(self, directory: str) -> str:
+        quoted = shlex.quote(directory)
+        owner = f'echo {shlex.quote(self._marks())} >{quoted}/owner'
+        return f'{{ [ -d {quoted} ] || mkdir -m 700 {quoted}; }} && {owner}'
 
     def _forget_directory(self) -> None:
         self._directory = ''
@@ -215,6 +217,10 @@ class ScriptProcesses(Processes):
         number = next(self._numbers)
         if number >= 10**NUMBERS:
             raise SandboxError(f'one session runs at most {number - 1} commands; open a new one')
+        if '\0' in spawn.line + spawn.cwd:
+            raise InvalidCommand(
+                'the command or its directory holds a NUL character, which can not be passed on; leave it out'
+            )
         for name, value in (spawn.env or {}).items():
             if not name or '=' in name or '\0' in name + value:
                 raise InvalidCommand(
@@ -330,10 +336,9 @@ class ScriptProcesses(Processes):
                 if deadline is None
                 else min(PATIENCE, max(0.0, deadline - time.monotonic()))
             )
-            first = await self._start(it) if it.state == 'new' else ''
-            it.state = 'running'
             after = seen if on_bytes is not None else None
-            state = await _flagged(self._look(it, wait=left, after=after, first=first), cancelled)
+            look = self._begin_and_look if it.state == 'new' else self._look
+            state = await _flagged(look(it, wait=left, after=after), cancelled)
             if state is None:
                 return False
             if state == 'lost':
@@ -363,6 +368,19 @@ class ScriptProcesses(Processes):
                 await on_bytes(stream, data)
             more |= seen[stream] < process.total[stream]
         return more
+
+    async def _begin_and_look(
+        self, process: FarProcess, *, wait: float, after: dict[StreamType, int] | None
+    ) -> str:
+        """Start a command and look at it in one request."""
+        first = await self._start(process)
+        process.state = 'running'
+        state = await self._look(process, wait=wait, after=after, first=first)
+        if state == 'lost' and not self._channel.keeps_jobs:
+            # It was not started. Where calls share no files the directory has to be made by the one that needs it.
+            first = f'{self._making(process.directory)}; {await self._start(process)}'
+            state = await self._look(process, wait=wait, after=after, first=first)
+        return state
 
     async def _look(
         self,

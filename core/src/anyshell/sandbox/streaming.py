@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from anyshell.errors import SandboxTimeoutError
+from anyshell.errors import SandboxError, SandboxTimeoutError
 from anyshell.sandbox.base import STREAMS, ExecutionResult, Process, Spawn, StreamChunk
 from anyshell.sandbox.capture import Decoder, Tail
 from anyshell.sandbox.posix import validate_env_keys
@@ -73,13 +74,19 @@ async def stream_command(
     """
     validate_env_keys(env or {})
     deadline = None if timeout is None else time.monotonic() + timeout
-    spawn = Spawn(  # noqa: S604 - what this is for
-        line=command,
-        shell='sh',
-        cwd=await engine.resolve(cwd or '.'),
-        env={**await engine.environment(), **env} if env else None,
-    )
-    process = await engine.spawn(spawn)
+    try:
+        async with asyncio.timeout(timeout):
+            spawn = Spawn(  # noqa: S604 - what this is for
+                line=command,
+                shell='sh',
+                cwd=await engine.resolve(cwd or '.'),
+                env={**await engine.environment(), **env} if env else None,
+            )
+            process = await engine.spawn(spawn)
+    except TimeoutError as error:
+        if isinstance(error, SandboxError):
+            raise
+        raise SandboxTimeoutError(timeout) from error
     decoder, tails = Decoder(), {stream: Tail(limit) for stream in STREAMS}
     ended = False
     output = engine.stream(process, deadline=deadline)
