@@ -98,6 +98,8 @@ RUNS = (
     "yash --profile f -c '@'", "yash --profile=f -c '@'", "yash --cmdline '@'", "yash -o cmdline '@'", "yash -ocmdline '@'", "zsh --shin-stdin f <<< '@'", "zsh -o shinstdin f <<< '@'", "hush -c'@'", "osh -ec'@'", "brush -c'@'",
     "o=-s; bash \"$o\" <<< '@'", "o=-x; bash \"$o\" -ec '@'", "a=(-c '@'); bash \"${a[0]}\" '@'",
     "zsh -c 'noglob @'", "zsh -c 'nocorrect @'", "zsh -c 'ls; - @'", "zsh -c 'repeat 1 @'", "zsh -c 'repeat 1 { @ }'", "zsh -c 'emulate sh -c \"@\"'", "zsh -c '=@'",
+    # What parallel replaces
+    "parallel -I% '@ %' ::: a", "parallel -I% 'ls {}; @' ::: a", "parallel --parens ,,,, '@ ,,s/a/b/,,' ::: a", "parallel '@ {= s/a b/c/ =}' ::: a", "parallel --plus '@ {/a b/c}' ::: a", "parallel --seqreplace % '@ %' ::: a", "parallel -i '' '@ %' ::: a",
     # Values that look like options, options that are read among the operands, code in the value of an option
     'find . ! -name -exec -exec @ \\;', "find . -name '-exec' -o -exec @ \\;", 'find . ! -name -ok -exec @ \\;', 'find . -not -path -exec -exec @ \\;', 'find . ! -regex -exec -exec @ \\;', 'find . -printf -ok -execdir @ +',
     'find . -fprintf -exec ls -exec @ \\;', 'find . -fls -exec -exec @ \\;', 'find . -exec ls {} \\; ! -newermt -exec -exec @ \\;', 'find -D -exec . -exec @ \\;', 'busybox find . ! -name -exec -exec @ \\;', 'find . "$t" -exec -exec @ \\;', 'find . "$t" f -exec -exec @ \\;',
@@ -130,6 +132,8 @@ UNRESOLVED = (
     'f() { bash "$1" "$2"; }; f -c "ls x"', 'set -- -c "ls x"; bash "$1" "$2"', "sh -c 'bash \"$1\" \"$2\"' _ -c 'ls x'", 'o=--norc p=-c; bash "$o" "$p" -x "ls x"', 'o=--norc p=-c; bash "$o" -x "$p" "$c"',
     'find . $x ' + '-exec ls ' * 10 + '\\;',
     'o=-c c="ls x"; bash "$o" "$c"', 'a=(-c "ls x"); bash "${a[0]}" "${a[1]}"', 'o=-c c="ls x"; su root "$o" "$c"', 'zsh --no-such ls', 'dash --no-such ls', 'yash --cmd ls', 'yash -o cmd ls', 'yash -o "$o" ls', 'zsh -o"$o" -c ls',
+    "parallel -I% '% x' ::: ls", "parallel -I ,, ',, x' ::: ls", "parallel -i% '% x' ::: ls", "parallel -I% 'env % x' ::: ls", 'm=%; parallel -I"$m" "% x" ::: ls', "parallel '{= $_=\"ls x\" =}' ::: a", "parallel {= '$_=\"ls\"' =} ::: a", "parallel --er % '% x' ::: ls.c",
+    "parallel --parens ,,,, ',,$_=\"ls x\",,' ::: a", "parallel --parens '' 'ls' ::: a", "parallel --rpl 'Z $_=\"ls\"' 'Z x' ::: a", "parallel --rpl 'Z(.*) $_=\"ls\"' 'Zq x' ::: a", "parallel --plus '{/a b/ls} x' ::: 'a b'", "parallel --plus '{:-ls x}' ::: ''",
     'xargs -i@ -I% env % x', 'xargs --replace=@ -I% env % x', 'xargs -I% -n2 env', 'xargs -I% -L1 env', 'xargs -I% -l env', 'xargs -i -l env', 'xargs -I% -n 2 sh -c', 'xargs -I% -L1 bash -c', 'xargs -I% --max-args 2 nice -n 5', 'm=%; xargs -I"$m" env % x',
     'xargs --replace="$m" ls', 'runuser root -Z ls', 'runuser -Z -u root ls',
     'lxc exec -- $c ls', 'ls | bash /dev/st*', 'trap $x', 'hash -Z ls', 'complete -Z ls', 'mapfile -Z a', 'printf "$f" \'a[$(ls)]\'', 'bash -o $x ls', 'bash -c ls$x', 'fish --no-such ls', 'xargs source', 'parallel --no-such ls', 'su --no-such ls', 'su bob $x', 'script --no-such f', 'tmux attach \\; "$x"', 'tmux neww -Z ls', 'screen -Z ls', 'start-stop-daemon --no-such -x ls', 'rr -x record ls',
@@ -159,6 +163,7 @@ HARMLESS = (
     'npx --no-install biome format .', 'npx -y prettier format', 'npx --yes --silent --package=x biome format', 'npm exec --no -- biome format', 'bunx --bun biome format', 'bun --bun x biome format', 'pnpm -r exec biome format', 'pnpm -w --silent dlx biome format', 'yarn --silent exec biome format', 'yarn workspaces foreach -Apv exec biome format', 'conda run --no-capture-output -n x ruff format',
     'pdm run -s ruff format', 'hatch -v run fmt:ruff format', 'hatch run fmt:format-check', 'pipenv -q run ruff format', 'yarn workspaces list rm', 'yarn workspace rm add x', 'cargo watch -x rm', 'cargo run -- rm', 'cargo test rm', 'cargo +nightly fmt -- rm', 'cargo', 'cargo-watch -w rm', 'pipx install rm', 'pixi run --frozen ruff format', 'npm --prefix d run rm', 'npm --new rm exec', 'uv --new pip install rm', 'nix-shell --run ls', 'ls | nix-shell --run cat', 'echo {1..9999}', 'echo {1..99}{1..99}', 'script out $x',
     'rustup -q toolchain install rm', 'rustup -v update', 'rustup -V', 'direnv -v', 'heaptrack -p 1234', 'tmux display -p rm', 'screen -L -Logfile rm -dmS n make',
+    "parallel -I% 'echo {} %' ::: rm", "parallel --plus 'mv {} {.}.{+/}' ::: rm", "parallel 'if ls; then { echo {}; }; fi' ::: rm", 'declare "a[$i]"',
     "bash -o noexec -c 'rm x'", "zsh -o NO_EXEC -c 'rm x'", "bash -no pipefail -c 'rm x'", 'bash --no-such -c ls', 'bash -o', 'zsh --emulate', 'f() { bash "$1" "$2"; }; f x.sh --fast', 'for s in $(ls); do bash "$s" "$a"; done', 'bash "$x" f', 'zsh -c repeat',
     'find . -fprintf -exec rm -print', 'strace -o rm ls', 'xargs -I{} -n 1 ls {} rm', 'xargs -I% -L1 echo % rm', 'su -h rm', 'runuser -u me -- ls -c rm', 'su -s /bin/sh bob', 'su -s "$s" bob',
     'nc -zv rm 80', 'ncat -l 80', 'netcat rm 1', 'sops -d rm', 'sops exec-env rm', 'xcrun --show-sdk-path',

@@ -1038,6 +1038,11 @@ _PARALLEL_CODE = (
     'S', 'sshlogin', 'ssh', 'limit', 'use-compress-program', 'compress-program', 'usecompressprogram', 'compressprogram',
     'use-decompress-program', 'decompress-program', 'usedecompressprogram', 'decompressprogram',
 )  # fmt: skip
+# What it replaces in the command by an argument, by a part of one, or by a number.
+_PARALLEL_MARKS = (
+    'I', 'i', 'U', 'replace', 'extensionreplace', 'er', 'basenamereplace', 'bnr', 'dirnamereplace', 'dnr',
+    'basenameextensionreplace', 'bner', 'seqreplace', 'slotreplace',
+)  # fmt: skip
 _PARALLEL_NOTHING = (
     'help', 'version', 'h', 'V', 'bibtex', 'citation', 'wait', 'record-env', 'recordenv', 'shell-completion', 'shellcompletion', 'shell-quote', 'shellquote', 'shell_quote',
     'min-version', 'minversion', 'max-line-length-allowed', 'maxlinelengthallowed', 'number-of-cores', 'numberofcores', 'number-of-cpus', 'numberofcpus',
@@ -1133,6 +1138,29 @@ def _found_path(word: Word) -> Word:
     return word.replaced('{}')
 
 
+def _parallel_marks(options: Options) -> str | None:
+    """A pattern of what GNU parallel replaces in a command; `None` when that is not known."""
+    patterns = [r'\{=.*?=\}', r'\{[^{}\s]*\}']
+    if options.has('plus'):
+        patterns.append(r'\{[^\w\s{}][^{}]*\}')
+    for value in options.values(*_PARALLEL_MARKS):
+        if value.value is None:
+            return None
+        patterns.append(re.escape(value.value))
+    for value in options.values('rpl'):
+        mark = (value.value or '').partition(' ')[0]
+        if not mark or '(' in mark:  # a pattern of Perl
+            return None
+        patterns.append(re.escape(mark))
+    for value in options.values('parens'):
+        text = value.value or ''
+        if not text:
+            return None
+        begin, end = text[: len(text) // 2], text[len(text) // 2 :]
+        patterns.append(f'{re.escape(begin)}.*?{re.escape(end)}')
+    return '|'.join(pattern for pattern in patterns if pattern)
+
+
 def _parallel(
     search: Search, name: str, words: list[Word], situation: Situation, span: Span
 ) -> None:
@@ -1169,7 +1197,12 @@ def _parallel(
             span,
         )
         return
-    code = re.sub(r'\{[^{}\s]*\}', UNKNOWN, _joined(command, span).code)
+    replaced = _parallel_marks(options)
+    if replaced is None:
+        reason = f'What {name!r} replaces is not written out. Write it in plain words.'
+        _blind(search, name, reason, words, situation, span)
+        return
+    code = re.sub(replaced, UNKNOWN, _joined(command, span).code, flags=re.DOTALL)
     if UNKNOWN not in code:
         code += ' ' + UNKNOWN
     text = Word(' '.join(word.raw for word in command), (('q', code),), span)
