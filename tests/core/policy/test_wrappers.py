@@ -98,6 +98,14 @@ RUNS = (
     "yash --profile f -c '@'", "yash --profile=f -c '@'", "yash --cmdline '@'", "yash -o cmdline '@'", "yash -ocmdline '@'", "zsh --shin-stdin f <<< '@'", "zsh -o shinstdin f <<< '@'", "hush -c'@'", "osh -ec'@'", "brush -c'@'",
     "o=-s; bash \"$o\" <<< '@'", "o=-x; bash \"$o\" -ec '@'", "a=(-c '@'); bash \"${a[0]}\" '@'",
     "zsh -c 'noglob @'", "zsh -c 'nocorrect @'", "zsh -c 'ls; - @'", "zsh -c 'repeat 1 @'", "zsh -c 'repeat 1 { @ }'", "zsh -c 'emulate sh -c \"@\"'", "zsh -c '=@'",
+    # Commands of multiplexers and debuggers in their own words
+    "tmux new -d \\; if-shell true 'run \"@\"'", "tmux new -d \\; if-shell false 'ls' 'run \"@\"'", "tmux new -d \\; if -F 1 'ls; run \"@\"'", "tmux new -d \\; run -C 'neww \"@\"'", "tmux new -d \\; set-hook -g after-new-window 'run \"@\"' \\; neww", "tmux set -g after-new-window[3] 'run \"@\"'",
+    "tmux set -g default-command '@'", "tmux set -g default-com '@'", "tmux setw -g lock-command '@'", "tmux set -g command-alias[9] 'zz=run \"@\"'", "tmux display -p '#(@)'", "tmux display -p '#{?1,#(ls \"(\" \")\"),}#(@)'", "tmux set -g status-right '#(@'", "tmux new -d env 'A=\\;' @",
+    "tmux bind x run '@'", "tmux bind x 'run \"@\"'", "tmux bind x run ls \\\\\\; run '@'", "tmux if true 'neww env \"A=;\" @'", "tmux if true 'A=1 run \"@\"'", "tmux if true 'if true \"run \\\"@\\\"\"'", "tmux confirm 'run \"@\"'", "tmux command-prompt 'run \"@\"'", "tmux source - <<< 'run \"@\"'", "tmux source /dev/stdin <<'E'\nls\nrun \"@\"\nE",
+    "tmux run-shell '[ #{pane_id} = 1 ] && @ #S'", 'screen -dm -S -d @', 'screen -dm -t -d @', 'screen -DmS n @', 'screen -R n @', 'screen -dmRS n @', 'screen -xRR n @', 'screen -dm -s zsh @', 'screen -s env @', 'gdb -q --arg @', 'gdb -batch -ex run -ar env @', 'gdb -batch -ex --args -ex run --args env @', 'gdb -eval --args -iex=x --args env @', 'o=--args; gdb -batch -ex run "$o" env @', 'gdb "$x" --args @',
+    # Options among the words of the command, values that are not, and what stands behind a file
+    'nsenter -t 1 -W /tmp @', 'choom -n 4 env -- -i @', 'choom -n 4 @ --', 'busybox cttyhack @', 'cttyhack @', 'niceload @', 'niceload -v --load 5 -q @', 'busybox openvt -- @', 'openvt -c 5 -w @', 'script -q f -- @', 'script -q /dev/null @', 'o="${PWD/*/--foreground}"; timeout 5 @ "$o"',
+    "env -S 'A=\"x y\" @ #no'", "env -S '@\\c' rm", "env -S '  @ '", 'o=default-command; tmux set -g "$o" "@"', "env -S 'A=1\\_@'", "env -S 'A=\"a\\tb\\$\" @'", 'env -S "A=\'a\\\\b\\x y\' @"',
     # What parallel replaces
     "parallel -I% '@ %' ::: a", "parallel -I% 'ls {}; @' ::: a", "parallel --parens ,,,, '@ ,,s/a/b/,,' ::: a", "parallel '@ {= s/a b/c/ =}' ::: a", "parallel --plus '@ {/a b/c}' ::: a", "parallel --seqreplace % '@ %' ::: a", "parallel -i '' '@ %' ::: a",
     # Values that look like options, options that are read among the operands, code in the value of an option
@@ -132,6 +140,8 @@ UNRESOLVED = (
     'f() { bash "$1" "$2"; }; f -c "ls x"', 'set -- -c "ls x"; bash "$1" "$2"', "sh -c 'bash \"$1\" \"$2\"' _ -c 'ls x'", 'o=--norc p=-c; bash "$o" "$p" -x "ls x"', 'o=--norc p=-c; bash "$o" -x "$p" "$c"',
     'find . $x ' + '-exec ls ' * 10 + '\\;',
     'o=-c c="ls x"; bash "$o" "$c"', 'a=(-c "ls x"); bash "${a[0]}" "${a[1]}"', 'o=-c c="ls x"; su root "$o" "$c"', 'zsh --no-such ls', 'dash --no-such ls', 'yash --cmd ls', 'yash -o cmd ls', 'yash -o "$o" ls', 'zsh -o"$o" -c ls',
+    "tmux if true 'run \"$Z\"'", "tmux if true 'run \"r\\155 x\"'", "tmux if true 'run \"ls'", 'tmux if true "$x"', 'ls | tmux source -', "tmux run 'r#{l:m} x'", "tmux run '" + '#{' * 20 + '}' * 20 + "'", 'tmux set -g default-shell $x', 'tmux ' + 'bind x ' * 40 + 'ls', 'o="${PWD/*/--foreground}"; timeout "$o" 5 ls x', 'screen -Z ls',
+    """env -S 'printf "%s$x" ls'""", "env -S 'ls $x'", "env -S 'ls \\x'", "env -S 'ls \"\\c\"'", 'env -S "ls \'"',
     "parallel -I% '% x' ::: ls", "parallel -I ,, ',, x' ::: ls", "parallel -i% '% x' ::: ls", "parallel -I% 'env % x' ::: ls", 'm=%; parallel -I"$m" "% x" ::: ls', "parallel '{= $_=\"ls x\" =}' ::: a", "parallel {= '$_=\"ls\"' =} ::: a", "parallel --er % '% x' ::: ls.c",
     "parallel --parens ,,,, ',,$_=\"ls x\",,' ::: a", "parallel --parens '' 'ls' ::: a", "parallel --rpl 'Z $_=\"ls\"' 'Z x' ::: a", "parallel --rpl 'Z(.*) $_=\"ls\"' 'Zq x' ::: a", "parallel --plus '{/a b/ls} x' ::: 'a b'", "parallel --plus '{:-ls x}' ::: ''",
     'xargs -i@ -I% env % x', 'xargs --replace=@ -I% env % x', 'xargs -I% -n2 env', 'xargs -I% -L1 env', 'xargs -I% -l env', 'xargs -i -l env', 'xargs -I% -n 2 sh -c', 'xargs -I% -L1 bash -c', 'xargs -I% --max-args 2 nice -n 5', 'm=%; xargs -I"$m" env % x',
@@ -163,6 +173,8 @@ HARMLESS = (
     'npx --no-install biome format .', 'npx -y prettier format', 'npx --yes --silent --package=x biome format', 'npm exec --no -- biome format', 'bunx --bun biome format', 'bun --bun x biome format', 'pnpm -r exec biome format', 'pnpm -w --silent dlx biome format', 'yarn --silent exec biome format', 'yarn workspaces foreach -Apv exec biome format', 'conda run --no-capture-output -n x ruff format',
     'pdm run -s ruff format', 'hatch -v run fmt:ruff format', 'hatch run fmt:format-check', 'pipenv -q run ruff format', 'yarn workspaces list rm', 'yarn workspace rm add x', 'cargo watch -x rm', 'cargo run -- rm', 'cargo test rm', 'cargo +nightly fmt -- rm', 'cargo', 'cargo-watch -w rm', 'pipx install rm', 'pixi run --frozen ruff format', 'npm --prefix d run rm', 'npm --new rm exec', 'uv --new pip install rm', 'nix-shell --run ls', 'ls | nix-shell --run cat', 'echo {1..9999}', 'echo {1..99}{1..99}', 'script out $x',
     'rustup -q toolchain install rm', 'rustup -v update', 'rustup -V', 'direnv -v', 'heaptrack -p 1234', 'tmux display -p rm', 'screen -L -Logfile rm -dmS n make',
+    """env -S 'printf "%s\\n" rm'""", "env -S 'ls # rm'", 'env -S ""', "env -S 'echo rm\\tx' rm", "env -S '-i ls' rm", "bash -- -c 'rm x'", 'tmux bind x', 'tmux set', 'tmux set -g status off', 'tmux set -g mouse on', 'tmux set -g status-format[0] x', 'tmux set -g "$o" rm', 'tmux source ~/.tmux.conf', 'tmux source', "tmux if-shell true ''", "tmux if -F '#{x}' 'display rm'",
+    'tmux bind r source-file ~/.tmux.conf \\\\\\; display rm', "tmux set -g status-right '#{host} rm'", 'gdb -ex run rm', 'gdb --args', 'gdb -p 1 rm', 'gdb "$x" rm', 'screen -r rm', 'screen -x rm', 'screen -R', 'screen -S n -X stuff rm', 'niceload -p 1', 'choom -p 1', 'script rm',
     "parallel -I% 'echo {} %' ::: rm", "parallel --plus 'mv {} {.}.{+/}' ::: rm", "parallel 'if ls; then { echo {}; }; fi' ::: rm", 'declare "a[$i]"',
     "bash -o noexec -c 'rm x'", "zsh -o NO_EXEC -c 'rm x'", "bash -no pipefail -c 'rm x'", 'bash --no-such -c ls', 'bash -o', 'zsh --emulate', 'f() { bash "$1" "$2"; }; f x.sh --fast', 'for s in $(ls); do bash "$s" "$a"; done', 'bash "$x" f', 'zsh -c repeat',
     'find . -fprintf -exec rm -print', 'strace -o rm ls', 'xargs -I{} -n 1 ls {} rm', 'xargs -I% -L1 echo % rm', 'su -h rm', 'runuser -u me -- ls -c rm', 'su -s /bin/sh bob', 'su -s "$s" bob',
@@ -286,6 +298,16 @@ def test_a_script_in_a_folder_from_a_variable_runs(row: str) -> None:
 
 def test_a_script_whose_folder_may_become_an_option_is_not_known() -> None:
     assert POLICY.check("d='-c rm'; bash $d/x.sh").rule == 'unresolved'
+
+
+@pytest.mark.parametrize(
+    'row', ['xargs -I% -L1 ', 'runuser -u a -P ', 'script -q f ', 'choom -n 1 -- ', 'screen -R ']
+)
+def test_programs_in_programs_that_are_read_in_two_ways_get_a_verdict_soon(row: str) -> None:
+    start = time.process_time()
+
+    assert POLICY.check(row * 100 + 'ls').decision is Decision.DENY
+    assert time.process_time() - start < 1
 
 
 def test_a_shell_whose_options_may_be_any_of_too_many_texts_is_not_known() -> None:

@@ -27,7 +27,7 @@ _STDIN = re.compile(r'stdin|/fd/|\A-\Z')
 _BLANK = re.compile(r'\s')
 # The same, and what may stand for one in an expansion: an escape, or the value of another variable.
 _MAY_BE_BLANK = re.compile(r"\s|\$'|\$\{!")
-_DASH_BY_DEFAULT = re.compile(r'\$\{\w+:?[-=+]["\']?-')
+_DASH_BY_DEFAULT = re.compile(r'\$\{\w+(?::?[-=+]|/[^}]*/)["\']?-')
 # What these print is a path, which begins with a slash or is what the line says.
 _PRINT_PATHS = re.compile(
     r'(?:pwd|realpath|readlink|dirname|mktemp|which|command -v|git rev-parse|brew --prefix|poetry env|npm (?:root|bin|prefix)|go env)(?: |$)'

@@ -226,6 +226,23 @@ def _blind(
     search.unresolve('name', reason, situation, text, span)
 
 
+# A program whose words can be read in two ways is read in both only this deep, and not in a second reading: the number
+# of readings would double at each level.
+_MAX_READINGS = 5
+
+
+def _second_reading(
+    search: Search, name: str, words: list[Word], situation: Situation, span: Span
+) -> None:
+    """Judge what a program runs should it read its words in another way than the one that was judged."""
+    if situation.depth < _MAX_READINGS:
+        deeper = situation._replace(depth=situation.depth + _MAX_READINGS)
+        search.run(words, deeper, span)
+    else:
+        reason = f'It can be read in more than one way. Write the options of {name!r} in front of its command.'
+        _blind(search, name, reason, words, situation, span)
+
+
 def rest(
     short: str = '',
     long: str = '',
@@ -373,6 +390,54 @@ _ENV = _grammar(
 )
 
 
+_ENV_ESCAPES = {
+    'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', '_': ' ', '"': '"', "'": "'", '#': '#', '$': '$', '\\': '\\',
+}  # fmt: skip
+
+
+def _split_string(text: str) -> list[str] | None:
+    """The words that `env -S` makes of a text, or `None` where it expands variables or has an escape that env refuses."""
+    words: list[str] = []
+    word: str | None = None
+    quote = ''
+    chars = iter(text)
+    for char in chars:
+        made = char
+        if char == '\\':
+            escaped = next(chars, '')
+            if quote == "'":
+                made = escaped if escaped in {"'", '\\'} else char + escaped
+            elif escaped == 'c' and not quote:
+                break
+            elif escaped == '_' and not quote:
+                made = ''
+            elif escaped not in _ENV_ESCAPES:
+                return None
+            else:
+                made = _ENV_ESCAPES[escaped]
+        elif quote:
+            if char == '$' and quote == '"':
+                return None
+            made, quote = ('', '') if char == quote else (char, quote)
+            word = (word or '') + made
+            continue
+        elif char in {'"', "'"}:
+            quote, word = char, word or ''
+            continue
+        elif char in ' \t\n\v\f\r':
+            made = ''
+        elif char == '#' and word is None:
+            break
+        elif char == '$':
+            return None
+        if made:
+            word = (word or '') + made
+        elif word is not None:
+            words.append(word)
+            word = None
+    return None if quote else [*words, *([] if word is None else [word])]
+
+
 def _env(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     situation = situation._replace(functions=False)
     words = _whole(search, words)
@@ -385,13 +450,8 @@ def _env(search: Search, name: str, words: list[Word], situation: Situation, spa
     while left and left[0].value == '-':
         left = left[1:]
     for value in options.values('S', 'split-string'):
-        # env expands ${NAME} and its own escapes in this text: only plain words are read here.
-        text = value.value
-        try:
-            if text is None or any(char in text for char in '$\\#'):
-                raise ValueError  # noqa: TRY301  # the same ending for both ways to be unreadable
-            split = [static(part, value.span) for part in shlex.split(text)]
-        except ValueError:
+        split = _split_string('$' if value.value is None else value.value)
+        if split is None:
             _blind(
                 search,
                 name,
@@ -401,7 +461,8 @@ def _env(search: Search, name: str, words: list[Word], situation: Situation, spa
                 span,
             )
             return
-        _env(search, name, [*split, *left], situation, span)
+        made = [static(part, value.span) for part in split]
+        _env(search, name, [*made, *left], situation, span)
         return
     left = _settings(search, left, situation, span)
     if left:
@@ -785,7 +846,7 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
     """Judge what a shell runs: the code of `-c`, a script, or what it reads."""
     situation = situation._replace(functions=False)
     grammar: Shell = 'sh' if name in _POSIX_SHELLS else 'bash'
-    command = reads = syntax_only = prompts = False
+    command = reads = syntax_only = prompts = ended = False
     switched: list[str] = []
     index = 0
     while index < len(words):
@@ -811,6 +872,7 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
             break
         if text in {'-', '--'}:
             index += 1
+            ended = True
             break
         if not text.startswith(('-', '+')):
             break
@@ -833,7 +895,8 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
     if syntax_only:
         return
     _switch(search, switched, name, words, situation, span)
-    _given_options(search, name, operands, situation, span, grammar)
+    if not ended:
+        _given_options(search, name, operands, situation, span, grammar)
     if command:
         if not operands:
             return
@@ -1072,10 +1135,13 @@ def _xargs(search: Search, name: str, words: list[Word], situation: Situation, s
             option in {'n', 'max-args'} and (value is None or value.value != '1')
         ):
             cancelled = True  # in GNU's, not in BSD's
-    if mark:
-        search.run([word.replaced(mark) for word in options.rest], situation, span)
-    if cancelled or not mark:
-        search.run([*options.rest, unknown(span, _APPENDED)], situation, span)
+    appended = [*options.rest, unknown(span, _APPENDED)]
+    if not mark:
+        search.run(appended, situation, span)
+        return
+    search.run([word.replaced(mark) for word in options.rest], situation, span)
+    if cancelled:
+        _second_reading(search, name, appended, situation, span)
 
 
 def _find(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -1128,7 +1194,7 @@ def _find(search: Search, name: str, words: list[Word], situation: Situation, sp
             _blind(search, name, reason, words, situation, span)
             return
         for at in inner:
-            search.run(command[at:], situation._replace(weak=True), span)
+            _second_reading(search, name, command[at:], situation._replace(weak=True), span)
         index += 1
 
 
@@ -1140,7 +1206,10 @@ def _found_path(word: Word) -> Word:
 
 def _parallel_marks(options: Options) -> str | None:
     """A pattern of what GNU parallel replaces in a command; `None` when that is not known."""
-    patterns = [r'\{=.*?=\}', r'\{[^{}\s]*\}']
+    patterns = [
+        r'\{=(?:(?!\{=).)*?=\}',
+        r'\{[^{}\s]*\}',
+    ]  # each ends before the next begins: no search twice
     if options.has('plus'):
         patterns.append(r'\{[^\w\s{}][^{}]*\}')
     for value in options.values(*_PARALLEL_MARKS):
@@ -1156,8 +1225,8 @@ def _parallel_marks(options: Options) -> str | None:
         text = value.value or ''
         if not text:
             return None
-        begin, end = text[: len(text) // 2], text[len(text) // 2 :]
-        patterns.append(f'{re.escape(begin)}.*?{re.escape(end)}')
+        begin, end = re.escape(text[: len(text) // 2]), re.escape(text[len(text) // 2 :])
+        patterns.append(f'{begin}(?:(?!{begin}).)*?{end}')
     return '|'.join(pattern for pattern in patterns if pattern)
 
 
@@ -1244,12 +1313,10 @@ _SUDO = _grammar(
     'A b B E e H i K k l n N P S s v V C: D: g: h: p: R: r: t: T: U: u: a: c:',
     'askpass background bell close-from= chdir= preserve-env? edit group= host= login remove-timestamp reset-timestamp list non-interactive preserve-groups prompt= chroot= role= stdin shell type= command-timeout= other-user= user= validate set-home no-update auth-type= login-class=',
 )
-_SCRIPT = _grammar(
-    'a c: e E: f I: B: O: T: m: o: q t:: V h',
-    'append command= echo= return flush force log-in= log-io= log-out= log-timing= logging-format= output-limit= quiet timing?',
-    permute=True,
-    operands=1,
-)
+_SCRIPT_SHORT = 'a c: e E: f I: B: O: T: m: o: q t:: V h'
+_SCRIPT_LONG = 'append command= echo= return flush force log-in= log-io= log-out= log-timing= logging-format= output-limit= quiet timing?'
+_SCRIPT = _grammar(_SCRIPT_SHORT, _SCRIPT_LONG, permute=True, operands=1)
+_SCRIPT_STRAIGHT = _grammar(_SCRIPT_SHORT, _SCRIPT_LONG, operands=1)
 
 
 def _flock(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -1297,8 +1364,11 @@ def _su(search: Search, name: str, words: list[Word], situation: Situation, span
             for reading in (options, straight)
             if reading.has('u', 'user') and not reading.problem
         ]
-        for left in readings[:1] if readings[1:] and readings[0] == readings[1] else readings:
+        for left in readings[:1]:
             search.run(left or [static('sh', span)], situation, span)
+        for left in readings[1:]:
+            if left and left != readings[0]:
+                _second_reading(search, name, left, situation, span)
         if readings:
             return
     if options.problem:
@@ -1384,9 +1454,21 @@ def _script_program(
     options = _options(search, _SCRIPT, name, words)
     for value in options.values('c', 'command'):
         search.code(value, situation, by=name)
-    if options.problem:
+    # Behind the file may stand a command: after `--` in newer ones of Linux, as it is on a Mac.
+    readings = [
+        reading.rest[1:]
+        for reading in (options, _SCRIPT_STRAIGHT.parse(name, words))
+        if reading.rest[1:] and not reading.problem
+    ]
+    inner = situation._replace(weak=True)
+    for left in readings[:1]:
+        search.run(left, inner, span)
+    for left in readings[1:]:
+        if left != readings[0]:
+            _second_reading(search, name, left, inner, span)
+    if options.problem and not readings:
         _blind(search, name, options.problem, words, situation, span)
-    elif not options.has('c', 'command', 'help', 'version', 'V', 'h'):
+    elif not readings and not options.has('c', 'command', 'help', 'version', 'V', 'h'):
         search.shell_input(situation, by=name, span=span)
 
 
@@ -1443,20 +1525,34 @@ _TMUX_COMMANDS = {
     'respawn-pane': _grammar('k c: e: t:'),
     'respawn-window': _grammar('k c: e: t:'),
     'display-popup': _grammar('B C E k N b: c: d: e: h: s: S: t: T: w: x: y:'),
-    'run-shell': _grammar('b C c: d: t:'),
+    'run-shell': _grammar('b C E c: d: s: t:'),
     'if-shell': _grammar('b F t:'),
     'pipe-pane': _grammar('I O o t:'),
+    'set-option': _grammar('a F g o p q s u U w t:', operands=1),
+    'set-window-option': _grammar('a F g o q u t:'),
+    'set-hook': _grammar('a g p R u w t:'),
+    'bind-key': _grammar('n r N: T:'),
+    'confirm-before': _grammar('b y c: p: t:'),
+    'command-prompt': _grammar('1 b C e F i k l N I: p: t: T:'),
+    'source-file': _grammar('F n q v t:'),
 }
 _TMUX_ALIASES = {
     'new': 'new-session', 'neww': 'new-window', 'splitw': 'split-window', 'respawnp': 'respawn-pane',
     'respawnw': 'respawn-window', 'popup': 'display-popup', 'run': 'run-shell', 'if': 'if-shell', 'pipep': 'pipe-pane',
-    'display': 'display-message',
+    'display': 'display-message', 'set': 'set-option', 'setw': 'set-window-option', 'bind': 'bind-key',
+    'confirm': 'confirm-before', 'source': 'source-file',
 }  # fmt: skip
-_SCREEN = _grammar(
-    'a A d D:: f i l L m O q Q r:: R:: U v w x X c: e: h: p: s: S: t: T: ',
-    '',
-    single_dash=False,
-)
+# Its options whose values are shell code, and those whose values are commands of its own.
+_TMUX_CODE = ('default-command', 'lock-command', 'copy-command')
+_TMUX_HOOK = re.compile(r'(?:after|alert|client|session)-|command-[ae]|pane-[defmst]|window-[lpru]')
+# The shell leaves the name of such an option as it is, unless a file has a name so odd.
+_TMUX_INDEXED = re.compile(r'[a-z][a-z-]+\[\d+\]')
+# What it puts values in the place of, and how deep that is looked into.
+_MAX_FORMATS = 8
+_TMUX_FORMAT = re.compile(r'#\{[^{}]*\}|#[A-Za-z]')
+# What a text of its commands may hold beside plain words.
+_TMUX_EXPANDS = re.compile(r'\$|\\[0-7eEuU]|^\s*%|~', re.MULTILINE)
+_SCREEN = _grammar('a A d D f i l L m n O q Q r R U v w x X c: e: h: p: s: S: t: T: ')
 
 
 def _tmux(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -1469,9 +1565,12 @@ def _tmux(search: Search, name: str, words: list[Word], situation: Situation, sp
         return
     command: list[Word] = []
     for word in [*options.rest, static(';', span)]:
-        if (word.value or '').endswith(';'):
-            if word.value != ';':
-                command.append(static((word.value or '')[:-1], word.span, word.raw))
+        text = word.value or ''
+        if text.endswith('\\;'):  # no end of the command
+            command.append(static(text[:-2] + ';', word.span, word.raw))
+        elif text.endswith(';'):
+            if text != ';':
+                command.append(static(text[:-1], word.span, word.raw))
             _tmux_command(search, name, command, situation, span)
             command = []
         else:
@@ -1481,18 +1580,16 @@ def _tmux(search: Search, name: str, words: list[Word], situation: Situation, sp
 def _tmux_command(
     search: Search, name: str, words: list[Word], situation: Situation, span: Span
 ) -> None:
+    for word in words:
+        _tmux_jobs(search, name, word, situation)
+    while words and _SETTING.match(words[0].prefix()):
+        words = words[1:]
     if not words:
         return
     given = words[0].value
     if given is None:
-        _blind(
-            search,
-            name,
-            f'Which command of {name!r} this is is not written out. Write its name.',
-            words,
-            situation,
-            span,
-        )
+        reason = f'Which command of {name!r} this is is not written out. Write its name.'
+        _blind(search, name, reason, words, situation, span)
         return
     given = _TMUX_ALIASES.get(given, given)
     full = next((key for key in _TMUX_COMMANDS if key == given), None) or next(
@@ -1500,15 +1597,112 @@ def _tmux_command(
     )
     if full is None:
         return
+    words = [
+        static(word.literal, word.span, word.raw) if _TMUX_INDEXED.fullmatch(word.raw) else word
+        for word in words
+    ]
     options = _TMUX_COMMANDS[full].parse(name, words[1:])
+    left = options.rest
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
-    elif len(options.rest) == 1 or (
-        options.rest and full in {'run-shell', 'if-shell', 'pipe-pane'}
-    ):
-        search.code(options.rest[0], situation, by=name)
-    elif options.rest:
-        search.run(options.rest, situation, span)
+    elif full in {'run-shell', 'if-shell'}:
+        plain = options.has('C') if full == 'run-shell' else options.has('F')
+        for word in left[:1]:
+            if not plain:
+                search.code(_tmux_filled(word), situation, by=name)
+        for word in left[: 1 if plain else 0] if full == 'run-shell' else left[1:3]:
+            _tmux_text(search, name, word, situation, span)
+    elif full in {'set-option', 'set-window-option'}:
+        _tmux_option(search, name, left, situation, span)
+    elif full == 'set-hook' or (full == 'bind-key' and len(left) == 2):
+        for word in left[1:]:
+            _tmux_text(search, name, word, situation, span)
+    elif full == 'bind-key':
+        if left[1:]:
+            search.run([static(name, span), *left[1:]], situation, span)
+    elif full in {'confirm-before', 'command-prompt'}:
+        for word in left:
+            _tmux_text(search, name, word, situation, span)
+    elif full == 'source-file':
+        for word in left:
+            read = search.file(word, situation)
+            if isinstance(read, Word):
+                _tmux_text(search, name, read, situation, span)
+            elif read == 'unknown':
+                reason = (
+                    f'{name!r} reads its commands from an input. Write the commands themselves.'
+                )
+                _blind(search, name, reason, words, situation, span)
+    elif len(left) == 1 or (left and full == 'pipe-pane'):
+        search.code(left[0], situation, by=name)
+    elif left:
+        search.run(left, situation, span)
+
+
+def _tmux_option(
+    search: Search, name: str, words: Sequence[Word], situation: Situation, span: Span
+) -> None:
+    if len(words) < 2:
+        return
+    named, value = words[:2]
+    for option in [named.value] if named.value is not None else search.values.known(named):
+        if any(known.startswith(option) for known in _TMUX_CODE):
+            search.code(value, situation, by=name)
+        elif 'default-shell'.startswith(option):
+            search.run([value], situation, span)
+        elif option.startswith('command-al'):
+            alias = value.prefix().partition('=')[0]
+            _tmux_text(search, name, value.without(len(alias) + 1), situation, span)
+        elif _TMUX_HOOK.match(option):
+            _tmux_text(search, name, value, situation, span)
+
+
+def _tmux_filled(word: Word) -> Word:
+    """Shell code with something unknown where tmux puts values."""
+    text = word.code
+    if _TMUX_FORMAT.search(text) is None:
+        return word
+    for _ in range(_MAX_FORMATS):
+        text = _TMUX_FORMAT.sub(UNKNOWN, text)
+    return Word(word.raw, (('q', UNKNOWN if '#{' in text else text),), word.span)
+
+
+def _tmux_text(search: Search, name: str, word: Word, situation: Situation, span: Span) -> None:
+    """Judge a text of tmux commands."""
+    text = _tmux_filled(word).code
+    lexer = shlex.shlex(text.replace('\n', ' ; '), posix=True, punctuation_chars=';{}')
+    lexer.whitespace_split, lexer.commenters = True, ''
+    try:
+        if _TMUX_EXPANDS.search(text):
+            raise ValueError  # noqa: TRY301  # the same ending for both ways to be unreadable
+        tokens = list(lexer)
+    except ValueError:
+        reason = f'A text of commands for {name!r} is not plain. Write those commands on their own.'
+        _blind(search, name, reason, [word], situation, span)
+        return
+    made: list[Word] = []
+    for token in tokens:
+        if not token.strip(';{}'):
+            made.append(static(';', word.span))
+        else:
+            end = '\\;' if token.endswith(';') else ''
+            made.append(static(token.removesuffix(';') + end if end else token, word.span))
+    if made:
+        search.run([static(name, span), *made], situation, span)
+
+
+def _tmux_jobs(search: Search, name: str, word: Word, situation: Situation) -> None:
+    """Judge the commands in formats, `#(…)`."""
+    text = word.code
+    begin = text.find('#(')
+    while begin >= 0:
+        end, depth = begin + 2, 1
+        while end < len(text) and depth:
+            depth += {'(': 1, ')': -1}.get(text[end], 0)
+            end += 1
+        inner = text[begin + 2 : end - (not depth)]
+        search.code(Word(word.raw, (('q', inner),), word.span), situation, by=name)
+        begin = text.find('#(', end)
 
 
 def _screen(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
@@ -1518,23 +1712,44 @@ def _screen(search: Search, name: str, words: list[Word], situation: Situation, 
     # `-dm`, `-dmS name`: letters in a bundle, the last of which may take a value.
     # `-Logfile` is the one long name, and takes a value.
     files = {index for index, word in enumerate(words) if word.value == '-Logfile'}
-    left = [
-        word
-        for index, word in enumerate(words)
-        if word.value not in {'-d', '-D'} and not files & {index, index - 1}
-    ]
+    left = [word for index, word in enumerate(words) if not files & {index, index - 1}]
     options = _SCREEN.parse(name, left)
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
-    elif options.rest and not options.has('X', 'r', 'x'):
-        search.run(options.rest, situation, span)
+        return
+    for value in options.values('s'):
+        search.run([value], situation, span)
+    command = options.rest
+    if not command or options.has('X') or (options.has('r', 'x') and not options.has('R')):
+        return
+    search.run(command, situation, span)
+    if options.has('R') and command[1:]:  # behind the name of a session
+        _second_reading(search, name, command[1:], situation._replace(weak=True), span)
+
+
+_GDB_VALUED = (
+    'annotate', 'se', 'symbols', 's', 'exec', 'e', 'core', 'c', 'pid', 'p', 'command', 'eval-command', 'x', 'ex', 'init-command',
+    'init-eval-command', 'ix', 'iex', 'early-init-command', 'early-init-eval-command', 'eix', 'eiex', 'directory', 'd', 'data-directory', 'D', 'cd', 'tty',
+    'baud', 'b', 'l', 'interpreter', 'i', 'ui',
+)  # fmt: skip
 
 
 def _gdb(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
-    for index, word in enumerate(words):
-        if word.value in {'--args', '-args'} and words[index + 1 :]:
-            search.run(words[index + 1 :], situation._replace(functions=False), span)
-            return
+    situation = situation._replace(functions=False)
+    index = 0
+    while index < len(words):
+        word = words[index]
+        index += 1
+        for text in [word.value] if word.value is not None else search.values.known(word):
+            option = text.lstrip('-') if text.startswith('-') else ''
+            if option in {'ar', 'arg', 'args'}:  # as short as gdb takes it
+                if words[index:]:
+                    search.run(words[index:], situation, span)
+                return
+        option = (word.value or '').lstrip('-') if word.prefix().startswith('-') else ''
+        # `--nx`, `--batch` and the like are no beginnings of these.
+        if option and any(known.startswith(option) for known in _GDB_VALUED):
+            index += 1
 
 
 # How many words each option of bwrap takes.
@@ -2001,6 +2216,25 @@ _STRACE_OPTIONS = _grammar(
 _STRACE = rest(_STRACE_OPTIONS.short, _STRACE_OPTIONS.names)
 
 
+def _choom(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
+    situation = situation._replace(functions=False)
+    _CHOOM(search, name, words, situation, span)
+    # It reads its options among the words of the command too, and takes a `--` out there.
+    options = _CHOOM_PERMUTED.parse(name, words)
+    straight = _CHOOM_STRAIGHT.parse(name, words)
+    if (
+        options.rest
+        and options.rest != straight.rest
+        and not (options.problem or options.has('p', 'pid', 'h', 'V'))
+    ):
+        _second_reading(search, name, options.rest, situation, span)
+
+
+_CHOOM_PERMUTED = _grammar('n: p: h V', 'adjust= pid=', permute=True)
+_CHOOM_STRAIGHT = _grammar(_CHOOM_PERMUTED.short, _CHOOM_PERMUTED.names)
+_CHOOM = rest(_CHOOM_PERMUTED.short, _CHOOM_PERMUTED.names, nothing=('p', 'pid'))
+
+
 # Second tier: project runners. Only a denial of what they run counts: a list of allowed commands names the runner.
 
 
@@ -2322,7 +2556,7 @@ PROGRAMS: dict[str, Runs] = {
         shell=True,
     ),
     'nsenter': rest(
-        't: a m:: u:: i:: n:: p:: C:: U:: T:: S: G: e r:: w:: W:: F Z h V',
+        't: a m:: u:: i:: n:: p:: C:: U:: T:: S: G: e r:: w:: W: F Z h V',
         'target= all mount? uts? ipc? net? pid? cgroup? user? time? setuid= setgid= preserve-credentials root? wd? wdns? env no-fork join-cgroup follow-context',
         shell=True,
     ),
@@ -2400,7 +2634,7 @@ PROGRAMS: dict[str, Runs] = {
     'valgrind': rest(lenient=True),  # every value is glued on
     'heaptrack': rest('o: r d h p: a:', 'output= record-only debug pid= analyze=', nothing=('p', 'pid', 'a', 'analyze')),
     'gtime': rest('f: o: a q v p V h', 'format= output= append quiet verbose portability'),
-    'choom': rest('n: p: h V', 'adjust= pid=', nothing=('p', 'pid')),
+    'choom': _choom,
     'capsh': _capsh,
     'numactl': rest(
         'a b B: i: w: C: c: N: m: P: p: l s H S: f: L: o: O: M: T: I: d D t u V: h v',
@@ -2519,6 +2753,13 @@ PROGRAMS: dict[str, Runs] = {
     'gchroot': rest('u: g: G: n', 'userspec= groups= skip-chdir', operands=1, shell=True),
     'gxargs': _xargs,
     'gfind': _find,
+    'niceload': rest(
+        'B f: H I: L: l: M: N n: p: q S s: t: v V h',
+        'battery factor= hard io= load= mem= noswap net nethops= nice= pid= prg= program= quote run-io= ri= run-load= rl= run-mem= rm= sensor= start-io= si= start-load= sl= start-mem= sm= soft suspend= recheck= verbose',
+        nothing=('p', 'pid', 'prg', 'program'),
+    ),
+    'cttyhack': _RUNS,
+    'openvt': rest('c: e f l s u v w V h', 'console= exec force login switch user verbose wait', shell=True),
     # Sub-commands and options that hold code.
     'git': _git,
     'split': code_options('--filter'),
