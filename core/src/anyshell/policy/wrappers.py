@@ -1551,7 +1551,7 @@ _TMUX_INDEXED = re.compile(r'[a-z][a-z-]+\[\d+\]')
 _MAX_FORMATS = 8
 _TMUX_FORMAT = re.compile(r'#\{[^{}]*\}|#[A-Za-z]')
 # What a text of its commands may hold beside plain words.
-_TMUX_EXPANDS = re.compile(r'\$|\\[0-7eEuU]|^\s*%|~', re.MULTILINE)
+_TMUX_EXPANDS = re.compile(r'\$|\\[0-7eEuU]|^\s*%', re.MULTILINE)
 _SCREEN = _grammar('a A d D f i l L m n O q Q r R U v w x X c: e: h: p: s: S: t: T: ')
 
 
