@@ -53,6 +53,23 @@ RUNS_RM = (
     "PS4=('$''\\]''(rm x)'); set -x; ls", "PS4='$\\D{%p}(rm x)'; set -x; ls", "g() { v=+'\\044'${v:-$1}${z:-'(rm x)'}; }; g; PS4=$v; set -x; ls", "w='(rm x)'; v='$'; PS4=$v$w; set -x; ls",
     ": ${v:='$(rm x)'}; PS4=$v; set -x; ls", ": ${v:=${z:-'$'}${z:-'(rm x)'}}; PS4=$v; set -x; ls",
     "f() { PS4=$v; }; v='$(rm x)'; f; set -x; ls", "v='(rm x)'; PS4='$'; PS4+=$v; set -x; ls",
+    # Each redirection reads what those in front of it give
+    "ls <<< 'rm x' > \"f$(bash)\"", ": <<< 'rm x' <<< $(bash)", "{ ls; } <<< 'rm x' > f$(bash)", "ls <<< 'rm x' 2> `sh`", ": <<< 'rm x' <<E\n$(bash)\nE",
+    # Other names of the standard input and of descriptors
+    "bash ../../../../../dev/stdin <<< 'rm x'", "cd /; bash dev/stdin <<< 'rm x'", "bash /proc/self/root/dev/stdin <<< 'rm x'", "cd / && cd dev && bash stdin <<< 'rm x'", "cd /d''ev; bash stdin <<< 'rm x'", "env -C /dev bash stdin <<< 'rm x'", "cd /dev; bash fd/3 3<<< 'rm x'", "bash ../../../dev/fd/3 3<<< 'rm x'", "BASH_ENV=../../../dev/stdin bash -c ls <<< 'rm x'",
+    "echo 'rm x' | xargs -a f -I{} sh", "xargs -a f -I{} sh <<< 'rm x'",
+    # Lines in front of one that is not understood run
+    "x=$'; rm y\\n)'; eval \"ls $x\"", 'eval "ls ${x:-; rm y\n)}"', "npx -c $'rm x\\n)'",
+    # What pasted code spells out
+    "x='; echo rm z|sh'; eval \"ls $x\"", "x='; y=rm; $y z'; eval \"ls $x\"", "x='; bash <(echo rm z)'; eval \"ls $x\"", f"x='; {'nice ' * 30}rm y'; eval \"ls $x\"", "o='-exec rm {} +'; eval \"find . $o\"",
+    # Arguments and values that stand together, or are handed on
+    "f() { sh -c \"ls $*\"; }; f ';' 'rm y'", "f() { eval ls \"$@\"; }; f ';' rm y", "set -- ';' 'rm y'; eval \"ls $*\"", "x=(';' 'rm y'); eval \"ls ${x[*]}\"", "set -- {ls,'; rm x'}; eval \"echo $2\"", "bash -c 'eval \"ls $2\"' _ {a,'; rm y'}", "printf -v x '%s%s' ';' 'rm y'; eval \"ls $x\"",
+    "for i in 1 2 3; do c=$b; b=$a; a='; rm x'; eval \"ls $c\"; done", f"for x in {' '.join(map(str, range(40)))} '; rm y'; do z=$x; eval \"echo $z\"; done",
+    # Aliases
+    "shopt -s expand_aliases\nalias a='nice '\nalias b='-n 5 rm'\na b x", "shopt -s expand_aliases\nalias a=nice\nfalse && alias a=ls\na rm x", "trap 'a rm x' EXIT; alias a=nice", "for i in 1 2; do eval 'a rm x'; alias a=nice; done",
+    # find, where what is not known may end a command
+    "x=';'; find . -exec ls {} $x -exec rm {} \\;", "find . -exec ls {} \"${x:-;}\" -exec rm {} \\;", "x=+; find . -exec ls {} $x -exec rm {} \\;", "find . -exec ls {} [\\;] -exec rm {} \\;",
+    'memusage rm x', 'sotruss rm x', 'luit rm x', 'debconf rm x', 'prove -e "rm x"', 'dpkg-architecture -c "rm x"', "split --filt='rm x'",
     # PS4 is read as a prompt
     "PS4='\\044(rm x) '; set -x; :", "PS4='\\140rm x\\140 '; set -x; :", "PS4=$'\\\\044(rm x)'; set -x; :", "set -x; PS4='+${x:=\\140rm x\\140}'; :", "x='\\44(rm x)'; PS4=$x; set -x; :", "PS4='$\\050rm x)'; set -x; :",
 )  # fmt: skip
@@ -66,6 +83,7 @@ RUNS_NONE = (
     "PS4='+(${BASH_SOURCE}:${LINENO}): ${FUNCNAME[0]:+${FUNCNAME[0]}(): }'; set -x; ls", "v='a b'; PS4=$v; set -x; ls", "v='$(ls)'; PS4='+ '; set -x; ls",
     "eval ls $(echo)' -l'", 'eval ls *.txt', 'eval ls "$@"', 'shopt -s extglob\neval ls @(a|b)', "shopt -s extglob\neval ls @(a|';rm x')", 'eval x[1]=5', 'eval "cd $d && ls" *', 'eval cat <(ls)', 'watch ls $f', 'cat /dev/fd/$fd',
     "$'r\\x6dx' y", "echo $'\\x{72}m' x", "$'\\x' rm", 'jobs', 'jobs -l', 'jobs -p rm', 'jobs "$x"', 'fc -l', 'fc -ln 1 5', 'history -s rm', 'set +H; ls', 'set -euo pipefail; ls', 'set -o', 'set -o "$x"', 'set -e -o pipefail -x; ls', 'set +o history', 'shopt -s extglob', 'shopt -s nullglob globstar', 'shopt -uo history', 'bash +H -c ls',
+    'bash dir/stdin.sh <<< x', "alias ll='ls -l'; ll rm", 'find . -exec grep "$x" {} \\; -exec ls {} \\;', 'xargs -a f ls', 'ls <<< "rm x" > "f$(date)"', 'compgen -F f x', "x='; ls'; y=\"$x\"; eval \"ls $y\"", 'bash scripts/0.sh; cd x; bash run.sh',
     "bash -i <<'E'\n! ls\n[ a != b ]\nE", "bash <<'E'\necho !!\nE", "test \"$x\" = 'a[$(rm x)]'", "[ 'a[$(rm x)]' != \"$x\" ]", 'test -v x', '[ -v "$x" ]', '[ "$x" -eq 1 ]', 'printf "$f" "[$(ls)]"', "printf \"$f\" '[$(rm x)]'", "PS4='\\033[1m+ \\033[0m'; set -x; ls",
 )  # fmt: skip
 

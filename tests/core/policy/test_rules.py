@@ -66,6 +66,9 @@ ROWS = [
     # Paths
     ({'denied_commands': ('/opt/x/rm',)}, '/opt/x/rm', DENY, 'denied_commands'),
     ({'denied_commands': ('/opt/x/rm',)}, 'rm', DENY, 'denied_commands'),
+    ({'denied_commands': ('/opt/x/tool',)}, 'd=/opt/x; "$d/tool"', DENY, 'denied_commands'),
+    ({'denied_commands': ('/opt/x/tool',)}, '"$d/other"', ALLOW, None),
+    ({'allowed_commands': ('/opt/x/tool',)}, '"$d/tool"', DENY, 'allowed_commands'),
     *(({'denied_commands': ('/opt/x/rm', './b.sh')}, line, DENY, 'denied_commands') for line in ('/opt//x/rm', '//opt/x/rm', '/opt/x/./rm', '/opt/y/../x/rm', './/b.sh', './x/../b.sh', 'b.sh')),
     *(({'denied_commands': ('/opt/./x//rm',)}, line, DENY, 'denied_commands') for line in ('/opt/x/rm', '/opt/./x//rm')),
     ({'denied_commands': ('/opt/x/rm',)}, '/opt/x/../rm', ALLOW, None),

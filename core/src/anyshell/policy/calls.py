@@ -51,19 +51,22 @@ Input = Literal['empty', 'file', 'unknown'] | Word
 
 # Code in code is read once more at each level: how deep, and how much of it in all.
 _MAX_CODE_DEPTH = 14
+# How often a line is walked again at most.
+_MAX_WALKS = 4
 _MAX_CODE = MAX_BYTES // 2
 # How many characters all words with braces may become.
 _MAX_EXPANDED = 4 * MAX_BYTES
 _STDIN = re.compile(
-    r'/dev/stdin|/dev/fd/0+|/proc/(?:self|thread-self|\$\$)/fd/0+|/proc/\d+/fd/0+|-'
+    r'(?:.*/)?dev/stdin|(?:.*/)?fd/0+|/dev/stdin|/dev/fd/0+|/proc/(?:self|thread-self|\$\$)/fd/0+|/proc/\d+/fd/0+|-'
 )
 _STDIN_PATHS = ('/dev/stdin', '/dev/fd/0', '/proc/self/fd/0', '/proc/thread-self/fd/0')
 # As they are called from the folders of devices and processes.
 _STDIN_NAMES = frozenset(('stdin', 'fd/0', '0', 'self/fd/0'))
-_IN_DEVICES = re.compile(r'\b(?:cd|pushd)\b[^\n;&|]{0,200}/(?:dev|proc)\b')
+# A line that may change the directory, so that a name says little about the folder.
+_IN_DEVICES = re.compile(r'\b(?:cd|pushd|popd|chdir)\b|\s-\w*C')
 # A shell that shows prompts.
 _INTERACTIVE = re.compile(r'sh\b[^\n;&|]{0,200}\s-\w*i')
-_DESCRIPTOR = re.compile(r'/dev/fd/.*|/proc/[^/]*/fd/.*')
+_DESCRIPTOR = re.compile(r'(?:.*/)?fd/\d+|/dev/fd/.*|/proc/[^/]*/fd/.*')
 _INVISIBLE = frozenset(
     '\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0'
     + ''.join(map(chr, range(0xFE00, 0xFE10)))
@@ -169,7 +172,9 @@ def find(
     """
     search = Search(command, shell, judged)
     search.line(command, stdin)
-    if search.late:
+    for _ in range(_MAX_WALKS):
+        if not search.late:
+            break
         # What stands further on changes what stood before: it is a function, a trap or in a loop.
         first, search = search, Search(command, shell, judged)
         search.follow(first)
@@ -186,7 +191,9 @@ class Search:
         self._judged = judged
         self.findings = Findings()
         self.functions: dict[str, tuple[int, list[Compound], bool]] = {}
-        self.aliases: dict[str, tuple[Word, Situation]] = {}
+        self.aliases: dict[str, dict[str, Word]] = {}
+        # Whether they were defined before this walk.
+        self._aliases_known = False
         self.aliased: set[str] = set()
         # The names that functions may be removed by; '' for one that is not known.
         self.removed: set[str] = set()
@@ -240,6 +247,10 @@ class Search:
         return _SUBSCRIPT_CODE.search(self.text) is not None
 
     @cached_property
+    def _risky(self) -> bool:
+        return _RISKY.search(self.text) is not None
+
+    @cached_property
     def _redefines(self) -> bool:
         return _REDEFINES.search(self.text.replace('\\\n', '')) is not None
 
@@ -267,6 +278,7 @@ class Search:
             (self._values is not None and self._values.late)
             or (self.redirected and self.took_nothing)
             or (bool(self.removed) and self._trusted)
+            or (bool(self.aliases) and not self._aliases_known)
             or (self._counted and self._renames)
             or self._waits
             or self._splitting is not self._split_first
@@ -275,7 +287,10 @@ class Search:
     def follow(self, first: Search) -> None:
         """Begin with what another walk over the same line has found out."""
         self._values, self.redirected, self.removed = first.values, first.redirected, first.removed
-        self._splitting, self._renamed = first._splitting, first._renames
+        self._splitting = self._split_first = first._splitting
+        self._renamed = first._renames or first._renamed
+        self.aliases, self._aliases_known = first.aliases, bool(first.aliases)
+        self._values.walk_again()
         if first._waits:
             self._begins = Beginnings(first.functions, first.findings.calls)
 
@@ -321,7 +336,8 @@ class Search:
         sure: bool = False,
     ) -> None:
         """Record something that can't be known; where it is no more than possible it has to be `sure`."""
-        if not (situation.weak or situation.pasted) or sure:
+        guessed = situation.pasted and (UNKNOWN in text or '…' in text)
+        if not (situation.weak or guessed) or sure:
             text = text.replace(UNKNOWN, '…')
             self.findings.unresolved.append(Unresolved(what, reason, situation.via, text, span))
 
@@ -375,13 +391,10 @@ class Search:
                 numbers=self._numbers,
             )
         except NotUnderstood as error:
-            self.unresolve(
-                'code',
-                f'The code that {by!r} runs is not understood: {error.message}. Write the commands themselves.',
-                situation,
-                word.raw,
-                span,
-            )
+            # A shell runs the lines in front of the one that it does not understand.
+            if '\n' in text or not (situation.weak or situation.pasted):
+                reason = f'The code that {by!r} runs is not understood: {error.message}. Write the commands themselves.'
+                self.unresolve('code', reason, situation, word.raw, span, sure=True)
             return
         self.commands(commands, inner)
         self._adopt(reader, inner)
@@ -506,9 +519,11 @@ class Search:
         """Walk redirections; return what the command then reads."""
         stdin = situation.stdin
         for redirect in redirects:
-            self.substitutions(redirect.target, situation)
+            # One after the other: what stands in a later one reads what an earlier one gives.
+            here = situation if stdin is situation.stdin else situation._replace(stdin=stdin)
+            self.substitutions(redirect.target, here)
             if redirect.body is not None and redirect.operator != '<<<':
-                self.substitutions(redirect.body, situation)
+                self.substitutions(redirect.body, here)
             if redirect.descriptor.startswith('{'):
                 target = redirect.descriptor[1:-1]
                 text = self.text[slice(*redirect.span)]
@@ -707,8 +722,9 @@ class Search:
             plain: Whether it is an assignment of the line itself.
             values: All values that it may get, where those are more or less than `value`.
         """
-        for item in (value,) if values is None else values:
-            self.values.learn(name, item)
+        given = (value,) if values is None else values
+        self.values.learn_all(name, given)
+        for item in given:
             if self._evaluates(name, item):
                 self.unresolve(
                     'code',
@@ -721,7 +737,7 @@ class Search:
             self._splitting = True
         self.findings.settings.append(Setting(name, value, situation.via, text, span))
         if (not plain and (name in _NAMES_RUN or (value is None and name in _RUN_BY_ITSELF))) or (
-            not name and not plain and _RISKY.search(self.text)
+            not name and not plain and self._risky
         ):
             self.unresolve(
                 'code',
@@ -843,14 +859,14 @@ class Search:
                 situation._replace(weak=False),  # nothing looks at what it runs
                 text,
                 span,
+                sure=True,
             )
             return
         if self._last_argument:
             self.values.learn('_', words[-1])
         if path == name:
             if name in self.functions:
-                for word in words[1:]:
-                    self.values.learn('@', word)
+                self.values.learn_all('@', words[1:])
             self._enter(name, situation)
             if name in self.aliases:
                 self._aliased(name, words, situation, span)
@@ -953,20 +969,27 @@ class Search:
                 value.raw,
                 value.span,
             )
-        self.aliases[name] = (value, situation)
+        elif value.literal.endswith((' ', '\t')) and value.literal.strip():
+            self.unresolve(
+                'code',
+                'An alias that ends in a blank changes how the next word is read. Leave the blank out.',
+                situation,
+                value.raw,
+                value.span,
+            )
+        self.aliases.setdefault(name, {})[value.raw] = value
         self.code(value, situation, by='alias')
 
     def _aliased(self, name: str, words: Sequence[Word], situation: Situation, span: Span) -> None:
         if name in self.aliased or len(self.aliased) > MAX_DEPTH:
             return
-        value, _ = self.aliases[name]
-        code = ' '.join((value.code, *(word.raw for word in words[1:])))
-        key = (code, situation.shell, situation.stdin)
-        if key in self._read:
-            return
-        self._read.add(key)
         self.aliased.add(name)
-        self.code(static(code, span, value.raw), situation, by='alias')
+        for value in tuple(self.aliases[name].values()):
+            code = ' '.join((value.code, *(word.raw for word in words[1:])))
+            key = (code, situation.shell, situation.stdin)
+            if key not in self._read:
+                self._read.add(key)
+                self.code(static(code, span, value.raw), situation, by='alias')
         self.aliased.discard(name)
 
     # What programs that run code or commands call

@@ -169,9 +169,9 @@ class Entry:
         """
         if '/' in self.program:
             path = call.path
-            if exact or path is None:
+            if exact:
                 return path == self.program
-            if '/' in path:
+            if path is not None and '/' in path:
                 return _plain_path(path) == _plain_path(self.program)
             return call.name == self.program.rsplit('/', 1)[-1]
         if call.name != self.program:

@@ -10,7 +10,7 @@ from anyshell.policy.syntax import MAX_BYTES, AndOr, Plain, Simple
 from anyshell.policy.words import Word, given
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterator, Sequence
 
     from anyshell.policy.words import Part
 
@@ -89,6 +89,8 @@ class Values:
         # Whether a text may be put together with `+=`, and how many characters the texts in their places make so far.
         self._appends = '+=' in text
         self._made = 0
+        # Whether code with variables in it was looked at, one took its text from another, and one got another text.
+        self._asked = self._composes = self._grown = False
         # What was learned from plain text is not learned twice.
         self._learned: set[tuple[str, str]] = set()
 
@@ -96,7 +98,17 @@ class Values:
     def late(self) -> bool:
         """Whether a variable was marked after it was asked about, as where a function is called behind its body."""
         marks = (self.blank, self.dashed, self.unsure, self.inputs, self.actions, self.pasted)
-        return any(not mark.missed.isdisjoint(mark.names) for mark in marks)
+        put_together = self._asked and self._composes and bool(self.pasted.names)
+        return (put_together and self._grown) or any(
+            not mark.missed.isdisjoint(mark.names) for mark in marks
+        )
+
+    def walk_again(self) -> None:
+        """Forget what was asked in a walk over the line, and keep what it gives its variables."""
+        self._grown = False
+        self._learned.clear()
+        for mark in (self.blank, self.dashed, self.unsure, self.inputs, self.actions, self.pasted):
+            mark.missed.clear()
 
     @property
     def full(self) -> bool:
@@ -114,7 +126,7 @@ class Values:
             return
         if value.value is not None:
             known = len(self._learned)
-            self._learned.add((name, value.raw))
+            self._learned.add((name, value.value))
             if len(self._learned) == known:
                 return
         self._learn_text(name, value)
@@ -140,6 +152,18 @@ class Values:
             self.dashed.follow(name, source)
             self.unsure.follow(name, source)
 
+    def learn_all(self, name: str, values: Sequence[Word | None]) -> None:
+        """Note that the line gives a variable several values, which may also stand together in one text."""
+        for value in values:
+            self.learn(name, value)
+        words = [value for value in values if value is not None]
+        if len(words) > 1 and any(_COMMANDS.search(word.literal) for word in words):
+            parts: list[Part] = []
+            for word in words:
+                parts.extend(word.parts)
+                parts.append(('q', ' '))
+            self.learn(name, Word(words[0].raw, parts, words[0].span))
+
     def _learn_unknown(self, name: str) -> None:
         self.blank.add(name)
         self.unsure.add(name)
@@ -152,11 +176,17 @@ class Values:
             self.actions.add(name)
         if _STDIN.search(literal):
             self.inputs.add(name)
-        composed = islice(self._filled(value), _MAX_COMPOSED)
+        self._composes = self._composes or bool(value.parameters)
+        composed = islice(self._filled(value), _MAX_COMPOSED + 1)
         found = [filled.literal for filled in composed] or [literal]
+        if len(found) > _MAX_COMPOSED:
+            self._made = _MAX_MADE + 1  # what is left out counts as more than can be looked at
         if value.value is not None or found[0]:
-            self.texts.setdefault(name, {}).update(dict.fromkeys(found))
-        if any(map(_COMMANDS.search, found)):
+            texts = self.texts.setdefault(name, {})
+            known = len(texts)
+            texts.update(dict.fromkeys(found))
+            self._grown = self._grown or len(texts) > known
+        if any(_COMMANDS.search(text) or _ACTION.search(text) for text in found):
             self.pasted.add(name)
         for source in value.parameters:
             self.pasted.follow(name, source)
@@ -167,6 +197,7 @@ class Values:
 
     def filled(self, word: Word) -> Iterator[Word]:
         """The word as code, with their texts in the place of its variables, where one of them holds commands."""
+        self._asked = True
         pasted = any(_COMMANDS.search(given(part) or '') for part in word.parts)
         if pasted or self.pasted.holds(word.parameters):
             yield from self._filled(word)

@@ -9,6 +9,7 @@ makes the command unresolved: a guess about which word is the command would be a
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from dataclasses import dataclass, field
@@ -583,6 +584,8 @@ def _complete(
     for value in options.values('C'):
         search.code(_joined([value, unknown(value.span)], span), situation, by=name)
     search.hidden(options.values('W'), situation)
+    for value in options.values('F') if name == 'compgen' else ():
+        search.run([value], situation, span)
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
 
@@ -651,7 +654,8 @@ def _read_text(situation: Situation) -> Word | None:
 
 def _unset(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     search.hidden(words, situation)
-    flags = ''.join(word.literal for word in words if word.literal.startswith('-'))
+    options = list(itertools.takewhile(lambda word: re.match('-[fnv]', word.literal), words))
+    flags = ''.join(word.literal for word in options)
     for word in words:
         if 'v' not in flags and '[' not in word.prefix():
             search.removed.add(word.value or '')
@@ -667,8 +671,7 @@ def _set(search: Search, name: str, words: list[Word], situation: Situation, spa
     arguments = iter(enumerate(words))
     for index, word in arguments:
         if word.value in {'-', '--'} or not word.prefix().startswith(('-', '+')):
-            for argument in words[index + (word.value in {'-', '--'}) :]:
-                search.values.learn('@', argument)
+            search.values.learn_all('@', words[index + (word.value in {'-', '--'}) :])
             break
         on = word.literal.startswith('-')
         for letter in word.literal[1:]:
@@ -905,8 +908,7 @@ def shell(search: Search, name: str, words: list[Word], situation: Situation, sp
             reason = f'The code that {name!r} runs may become several words. Put it in quotes.'
             _blind(search, name, reason, words, situation, span)
             return
-        for word in operands[1:]:
-            search.values.learn('@', word)
+        search.values.learn_all('@', operands[1:])
         extglob = any(word.value is None or 'extglob' in word.value for word in words[:index])
         search.code(code, situation, by=name, shell=grammar, extglob=extglob)
     elif reads or not operands:
@@ -1115,7 +1117,9 @@ _PARALLEL_NOTHING = (
 
 def _xargs(search: Search, name: str, words: list[Word], situation: Situation, span: Span) -> None:
     options = _XARGS.parse(name, words)
-    situation = situation._replace(functions=False, stdin='file')
+    situation = situation._replace(functions=False)
+    if not options.has('a', 'arg-file'):
+        situation = situation._replace(stdin='file')
     if options.problem:
         _blind(search, name, options.problem, words, situation, span)
         return
@@ -1183,7 +1187,8 @@ def _find(search: Search, name: str, words: list[Word], situation: Situation, sp
         command = [_found_path(word) for word in words[begin:index]]
         if command:
             search.run(command, situation, span)
-        # Should what is not known be a test, then this -exec is its value and another one runs.
+        # Should what is not known be a test, then this -exec is its value; or it may end the command. Another one runs.
+        unread = unread or any(word.value is None for word in words[begin:index])
         inner = [
             at
             for at, word in enumerate(command[:-1] if unread else (), 1)
@@ -2740,6 +2745,12 @@ PROGRAMS: dict[str, Runs] = {
     ),
     'caffeinate': rest('d i m s u t: w:'),
     'catchsegv': _RUNS,
+    'debconf': rest('o: p: f: h v', 'owner= priority= frontend= terse'),
+    'memusage': rest('n: p: d: u x: y: t T m', 'progname= png= data= unbuffered buffer= no-timer time-based total title= x-size= y-size= mmap'),
+    'sotruss': rest('F: T: o: e f', 'from= to= output= exit follow'),
+    'luit': rest('V v c p h', lenient=True, single_dash=True),
+    'prove': code_options('-e', '--exec'),
+    'dpkg-architecture': code_options('-c', '--command'),
     'eatmydata': _RUNS,
     'ip': _ip,
     'rustup': after(('run',), rest('', 'install', operands=1), before=_grammar('h q v V', 'quiet verbose')),
@@ -2762,7 +2773,7 @@ PROGRAMS: dict[str, Runs] = {
     'openvt': rest('c: e f l s u v w V h', 'console= exec force login switch user verbose wait', shell=True),
     # Sub-commands and options that hold code.
     'git': _git,
-    'split': code_options('--filter'),
+    'split': code_options('--filter', '--filte', '--filt', '--fil', '--fi'),
     'asciinema': code_options('-c', '--command'),
     'ttyrec': code_options('-e'),
     'bpftrace': code_options('-c'),
