@@ -517,7 +517,8 @@ class LocalProcesses(Processes):
         return True
 
     async def full(self) -> bool:
-        return self._full()
+        # Of the folder above: a command may have removed the private directory, and to ask must not make a new one.
+        return logs.full(os.path.dirname(self._directory)) if self._directory else self._full()
 
     def _full(self) -> bool:
         try:
