@@ -237,3 +237,10 @@ async def test_a_listener_may_be_a_coroutine() -> None:
         reply = await session.tools[0].call({'command': 'echo hi'}, on_output=listen)
 
     assert (reply.text, ''.join(heard)) == ('[stdout]\nhi\n', 'hi\n')
+
+
+def test_arguments_that_are_a_model_already_stay_as_they_are() -> None:
+    run = ShellSession().tools[0]
+    given = run.arguments(command='ls')
+
+    assert run.arguments.model_validate(given) is given
