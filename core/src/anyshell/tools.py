@@ -86,8 +86,6 @@ class Arguments(BaseModel):
     @model_validator(mode='before')
     @classmethod
     def _without_nulls(cls, given: Any) -> Any:
-        if isinstance(given, BaseModel):
-            return given
         if not isinstance(given, Mapping):
             return {}
         arguments = cast('Mapping[str, Any]', given)
