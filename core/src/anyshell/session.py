@@ -438,13 +438,7 @@ class ShellSession(Closing, Keywords):
         return self.options.shell or found
 
     def _authorize(self, command: str, shell: Shell, call: Call, *, open_input: bool) -> Verdict:
-        policy = self.policy(shell)
-        if open_input and isinstance(policy, Policy):  # pyright: ignore[reportUnnecessaryIsInstance]  # anything with a `check` of one argument serves
-            # What is written to a shell later would be judged by nobody.
-            verdict = policy.check(command, open_input=True)
-        else:
-            verdict = policy.check(command)
-        verdict = replace(verdict, line=command)
+        verdict = replace(judge(self.policy(shell), command, open_input=open_input), line=command)
         if verdict.decision is Decision.ASK and not call.approved:
             if self.options.on_ask == 'deny':
                 nobody = ApprovalRequired(verdict).unanswered()
@@ -563,6 +557,14 @@ class ShellSession(Closing, Keywords):
         """
         self._closed = True
         await self._jobs.close()
+
+
+def judge(policy: Policy, command: str, *, open_input: bool) -> Verdict:
+    """What a policy says about a command whose standard input may stay open."""
+    if open_input and isinstance(policy, Policy):  # pyright: ignore[reportUnnecessaryIsInstance]  # anything with a `check` of one argument serves
+        # What is written to a shell later would be judged by nobody.
+        return policy.check(command, open_input=True)
+    return policy.check(command)
 
 
 class _Failed:

@@ -12,10 +12,11 @@ from pydantic import ValidationError
 from anyshell.errors import OptionError
 from anyshell.keywords import refuse_unknown
 from anyshell.options import ShellKeywords, ShellOptions, option_names
-from anyshell.policy import Decision, Policy, Verdict
-from anyshell.session import ShellSession
+from anyshell.policy import Decision, Verdict
+from anyshell.session import ShellSession, judge
 
 if TYPE_CHECKING:
+    from anyshell.policy import Policy
     from anyshell.sandbox import Sandbox
 
 
@@ -145,10 +146,7 @@ class Sessions:
         command: str | None = getattr(given, 'command', None)
         if command is None:
             return Verdict(Decision.ALLOW)
-        policy = self.own.policy()
-        if isinstance(policy, Policy) and getattr(given, 'stdin', False):  # pyright: ignore[reportUnnecessaryIsInstance]  # anything with a `check` of one argument serves
-            return policy.check(command, open_input=True)
-        return policy.check(command)
+        return judge(self.own.policy(), command, open_input=getattr(given, 'stdin', False))
 
     def end(self, run: Hashable, *, paused: bool = False) -> ShellSession | None:
         """Say that a run has ended, or that it pauses.

@@ -56,12 +56,10 @@ _MAX_WALKS = 4
 _MAX_CODE = MAX_BYTES // 2
 # How many characters all words with braces may become.
 _MAX_EXPANDED = 4 * MAX_BYTES
-_STDIN = re.compile(
-    r'(?:.*/)?dev/stdin|(?:.*/)?fd/0+|/dev/stdin|/dev/fd/0+|/proc/(?:self|thread-self|\$\$)/fd/0+|/proc/\d+/fd/0+|-'
-)
+_STDIN = re.compile(r'(?:.*/)?(?:dev/stdin|fd/0+)|-')
 _STDIN_PATHS = ('/dev/stdin', '/dev/fd/0', '/proc/self/fd/0', '/proc/thread-self/fd/0')
 # As they are called from the folders of devices and processes.
-_STDIN_NAMES = frozenset(('stdin', 'fd/0', '0', 'self/fd/0'))
+_STDIN_NAMES = frozenset(('stdin', '0'))
 # A line that may change the directory, so that a name says little about the folder.
 _IN_DEVICES = re.compile(r'\b(?:cd|pushd|popd|chdir)\b|\s-\w*C')
 # A shell that shows prompts.
@@ -722,9 +720,9 @@ class Search:
             plain: Whether it is an assignment of the line itself.
             values: All values that it may get, where those are more or less than `value`.
         """
-        given = (value,) if values is None else values
-        self.values.learn_all(name, given)
-        for item in given:
+        all_values = (value,) if values is None else values
+        self.values.learn_all(name, all_values)
+        for item in all_values:
             if self._evaluates(name, item):
                 self.unresolve(
                     'code',
@@ -749,7 +747,7 @@ class Search:
         expands = name in {'PS4', 'BASH_ENV', 'ENV'} or (
             name in {'PS0', 'PS1', 'PS2'} and self._interactive
         )
-        hidden = expands and self._hides_code(name, (value,) if values is None else values, span)
+        hidden = expands and self._hides_code(name, all_values, span)
         reads = (
             name in {'BASH_ENV', 'ENV'}
             and value is not None
